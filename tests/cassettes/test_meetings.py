@@ -9,7 +9,7 @@ import pytest
 
 from cassettes.peer_sessions import MEETINGS
 from cassettes.record import FOLDER
-from ext_recorder.tools.lint.linter import lint
+from ext_recorder.tools.lint import lint
 from tests.peers.conversations import Names, write_evals
 from tests.peers.listeners import listening, recorder
 from tests.support.recorder_process import RECORDER

@@ -17,7 +17,7 @@ from ext_recorder.cassette.reader import Reader
 from ext_recorder.protocols.detection import Detector
 from ext_recorder.protocols.dialect import DIALECTS
 from ext_recorder.replay.replay import ORDERS
-from ext_recorder.tools.lint.linter import lint
+from ext_recorder.tools.lint import lint
 from ext_sdk.core.wire.framing import FRAMINGS
 from tests.peers.conversations import Names
 from tests.support.session_host import PATIENCE_S, Started

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from ext_recorder.batch.reports import Case, json_line, junit, lines
 from ext_recorder.errors import RecorderError
 from ext_recorder.messages.redaction import Redaction
-from ext_recorder.tools.convert.convert import Options, convert
+from ext_recorder.tools.convert import Options, convert
 from ext_recorder.tools.diff import diff
 from ext_recorder.tools.merge import merge
 from ext_recorder.tools.scrub import scrub

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import IO, TYPE_CHECKING, Any
 
+from ext_sdk.core.text import cut
+
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterator
 
@@ -74,9 +76,7 @@ def objects_of(text: str, where: str) -> list[tuple[Object, str]]:
 def flatten(value: object, place: str) -> Iterator[Object]:
     """Yield the object, or the items of a List. Raises NotAnObject."""
     if not isinstance(value, dict) or not all(isinstance(key, str) for key in value):
-        found = repr(value)
-        found = found if len(found) <= 60 else f"{found[:60]}…"
-        raise NotAnObject(f"{place}: expected an object with apiVersion and kind, found {found}")
+        raise NotAnObject(f"{place}: expected an object with apiVersion and kind, found {cut(repr(value), 60)}")
     missing = [key for key in ("apiVersion", "kind") if not (isinstance(value.get(key), str) and value[key])]
     if missing:
         raise NotAnObject(f"{place}: expected an object with apiVersion and kind; missing {' and '.join(missing)}")

@@ -16,15 +16,15 @@ NEW_FILE = 0o666  # permissions, less the umask
 
 
 @contextmanager
-def atomic_write(name: str, directory: int, mode: int | None) -> Iterator[BinaryIO]:
+def atomic_write(name: str, directory: int | None = None, mode: int | None = None) -> Iterator[BinaryIO]:
     """Open a temporary file that is renamed when the block succeeds, and removed when it fails.
 
     Args:
-        name: of the file, in the directory.
-        directory: descriptor of it.
+        name: file name.
+        directory: descriptor of the directory that the name is relative to; None: the working directory.
         mode: permissions; None: 0666 less the umask.
     """
-    temporary = f".{secrets.token_hex(8)}.tmp"
+    temporary = os.path.join(os.path.dirname(name), f".{secrets.token_hex(8)}.tmp")  # noqa: PTH118, PTH120
     descriptor = os.open(temporary, NEW, NEW_FILE, dir_fd=directory)
     try:
         with os.fdopen(descriptor, "wb") as file:

@@ -1,14 +1,18 @@
-"""Suggestions for unknown names in error messages."""
+"""Short texts for messages: values cut to a length, and suggestions for unknown names."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
 LONGEST_NAME = 80  # characters of a name that are compared and quoted; a host may send megabytes
 MOST_SUGGESTIONS = 20  # names that are listed
+
+
+def cut(text: str, limit: int) -> str:
+    """Return a text of at most this many characters; an ellipsis replaces the rest of a longer one."""
+    return text if len(text) <= limit else f"{text[:limit]}…"
 
 
 def suggest(name: str, known: Iterable[str], *, none: str = "none is known") -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 import msgspec
 
 from ext_sdk.args import BY_TYPES_ALONE, Args, Schema
-from ext_sdk.core.text import LONGEST_NAME, suggest
+from ext_sdk.core.text import LONGEST_NAME, cut, suggest
 from ext_sdk.core.wire.json_codec import dumps
 from ext_sdk.duration import DURATION_PATTERN, Duration
 from ext_sdk.errors import InvalidArgs
@@ -82,7 +82,7 @@ def _replaced(value: object, trail: list[str | int], part: Mapping[str, object])
 
 
 def _written(key: str) -> str:
-    shown = key if len(key) <= LONGEST_NAME else key[:LONGEST_NAME] + "…"
+    shown = cut(key, LONGEST_NAME)
     return f".{shown}" if _PLAIN.fullmatch(shown) else f"[{dumps(shown)}]"
 
 

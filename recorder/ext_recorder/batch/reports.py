@@ -5,13 +5,13 @@ Each cassette is a test case: passed, failed (with its problems), or broken (it 
 
 from __future__ import annotations
 
-import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 from xml.etree.ElementTree import Element, SubElement, tostring
 
 from ext_recorder.cassette.paths import is_open_file, target_of
+from ext_sdk.core.atomic import atomic_write
 from ext_sdk.core.wire.json_codec import dumps
 
 from .pool import install_sigterm_handler, map_cassettes
@@ -141,15 +141,11 @@ def write(path: str, data: bytes | Iterable[bytes]) -> None:
         return
     target = Path(target_of(path))
     target.parent.mkdir(parents=True, exist_ok=True)
-    fresh = target.with_name(f".{target.name}.{os.getpid()}")
     try:
-        with fresh.open("wb") as file:
+        with atomic_write(str(target)) as file:
             file.writelines(pieces)
-        fresh.replace(target)
-    except BaseException as error:
-        fresh.unlink(missing_ok=True)
-        if isinstance(error, OSError):
-            error.filename = path  # not the temporary file
+    except OSError as error:
+        error.filename = path  # instead of the temporary file
         raise
 
 

@@ -6,9 +6,8 @@ broken is an error: it was not a crash of the recorder that did it.
 
 from __future__ import annotations
 
-from contextlib import suppress
-
 from ext_recorder.errors import CassetteError, UsageError
+from ext_sdk.core.atomic import atomic_write
 
 from .fast_parser import parse_line
 from .header import encode_trailer
@@ -70,15 +69,8 @@ def recover(partial: Path, cassette: Path | None = None, *, replace: bool = Fals
         raise UsageError(f"{path} exists already: choose another name by -o, or replace it by --force")
     with hold(partial):
         scanned = _Scan(partial)
-        fresh = path.with_name(path.name + ".recovered")
-        try:
-            with fresh.open("wb") as file:
-                file.writelines(scanned)
-            fresh.replace(path)
-        except BaseException:
-            with suppress(OSError):
-                fresh.unlink()
-            raise
+        with atomic_write(str(path)) as file:
+            file.writelines(scanned)
         if not is_cassette:
             partial.unlink()
     return Recovered(path, scanned.events, scanned.dropped)

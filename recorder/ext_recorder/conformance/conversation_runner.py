@@ -6,6 +6,7 @@ from time import monotonic
 from typing import TYPE_CHECKING
 
 from ext_recorder.conformance.conversations.steps import Await, AwaitAnswer, EndInput, Ends, Say, SayBytes, Unanswered
+from ext_sdk.core.text import cut
 from ext_sdk.core.wire.json_codec import dumps
 from ext_sdk.core.wire.json_pointer import MISSING, resolve
 
@@ -203,5 +204,4 @@ class ConversationRunner:
 
 
 def _shown(received: ReceivedMessage | None) -> str:
-    text = received.message.text if received else "no response"
-    return text if len(text) <= _SHOWN_CHARS else text[:_SHOWN_CHARS] + "…"
+    return cut(received.message.text if received else "no response", _SHOWN_CHARS)

@@ -12,7 +12,7 @@ from ext_recorder.cassette.header import Header
 from ext_recorder.errors import RecorderError
 from ext_recorder.protocols.dialect import DIALECTS
 from ext_recorder.protocols.rules import rules_of
-from ext_recorder.tools.lint.linter import Linter
+from ext_recorder.tools.lint import Linter
 
 from .clauses import Clause
 from .conversation_runner import ConversationRunner
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from ext_recorder.cassette.events import Event
     from ext_recorder.protocols.rules import Rules
-    from ext_recorder.tools.lint.events import ClassifiedEvent
+    from ext_recorder.tools.lint import ClassifiedEvent
 
     from .peer import ChildUnderTest
     from .target import Target

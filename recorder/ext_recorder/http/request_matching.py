@@ -16,6 +16,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 from ext_recorder.errors import UsageError
 from ext_recorder.messages.comparison_rules import Mask
 from ext_recorder.messages.json_values import differences, without
+from ext_sdk.core.text import cut
 from ext_sdk.core.wire.json_pointer import MISSING, parts, resolve
 
 from .interaction import ENCODINGS, decoded
@@ -340,7 +341,7 @@ def _shown(value: object) -> str:
     if value is None or type(value) is object:
         return "nothing"
     text = value if isinstance(value, str) else json.dumps(value, default=str)
-    return text if len(text) <= SHOWN else text[:SHOWN] + "…"
+    return cut(text, SHOWN)
 
 
 def _size(content: object) -> str:

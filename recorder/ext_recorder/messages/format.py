@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ext_recorder.cassette.yaml_scalars import visible
+from ext_sdk.core.text import cut
 from ext_sdk.core.wire.errors import MessageError
 from ext_sdk.core.wire.json_codec import dumps, loads
 from ext_sdk.core.wire.json_pointer import MISSING, resolve
@@ -27,15 +28,15 @@ def describe(message: ClassifiedMessage, answered: str = "") -> str:
     """
     id = message.id
     if message.kind == "response":
-        return f"the answer to {_cut(answered, 80) or 'nothing'}{f' (id {_cut(id, 40)})' if id else ''}"
+        return f"the answer to {cut(answered, 80) or 'nothing'}{f' (id {cut(id, 40)})' if id else ''}"
     if message.kind == "other":
         return f"the line {shown(message.text, 80)}"
-    return f"the {message.kind} {_cut(message.method, 80)}{f' (id {_cut(id, 40)})' if id else ''}"
+    return f"the {message.kind} {cut(message.method, 80)}{f' (id {cut(id, 40)})' if id else ''}"
 
 
 def shown(value: object, chars: int = VALUE_CHARS) -> str:
     """Return a JSON value on one line, truncated."""
-    return "nothing" if value is MISSING else _cut(dumps(_clean(value)), chars)
+    return "nothing" if value is MISSING else cut(dumps(_clean(value)), chars)
 
 
 def excerpt(message: ClassifiedMessage) -> str:
@@ -45,7 +46,7 @@ def excerpt(message: ClassifiedMessage) -> str:
 
 def shortened(text: str) -> str:
     """Return a text on one line, cut, with its control characters as escapes."""
-    return _cut(visible(text[: VALUE_CHARS + 1]), VALUE_CHARS)
+    return cut(visible(text[: VALUE_CHARS + 1]), VALUE_CHARS)
 
 
 def json_value(message: ClassifiedMessage) -> object:
@@ -64,8 +65,8 @@ def around(each: Difference, recorded: object, live: object) -> str:
     value = each.live if there is not MISSING and each.live is not MISSING else each.recorded
     at = max(0, text.find(shown(value, 60).rstrip("…")))
     start = max(0, at - AROUND_CHARS // 3) if len(text) > AROUND_CHARS else 0
-    cut = text[start : start + AROUND_CHARS]
-    return f"{'…' if start else ''}{cut}{'…' if start + len(cut) < len(text) else ''}"
+    part = text[start : start + AROUND_CHARS]
+    return f"{'…' if start else ''}{part}{'…' if start + len(part) < len(text) else ''}"
 
 
 def plain(value: object) -> object:
@@ -85,7 +86,3 @@ def _clean(value: object) -> object:
     if isinstance(value, dict):
         return {key.encode("utf-8", "replace").decode(): _clean(item) for key, item in value.items()}
     return value
-
-
-def _cut(text: str, chars: int) -> str:
-    return text if len(text) <= chars else text[:chars] + "…"

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from .redaction_rules import OwnRules
 
 FORMS = ("pattern", "pointer", "key", "value")
+PLACEHOLDER = rb"\[redacted:([A-Za-z0-9_.-]{1,96})#([0-9]{1,9})\]"  # regular expression: rule and number
 
 
 class ProjectVariable(str):

@@ -16,6 +16,7 @@ from __future__ import annotations
 from ext_recorder.cassette.yaml_scalars import visible
 from ext_recorder.messages.comparison_rules import preset_of
 from ext_recorder.protocols.fast_id import scan_id
+from ext_sdk.core.text import cut
 from ext_sdk.core.wire.json_codec import dumps
 from ext_sdk.core.wire.json_pointer import MISSING
 
@@ -291,5 +292,4 @@ def _value(value: object) -> str:
 
 
 def _cut(text: str) -> str:
-    text = visible(text[: SHOWN_CHARS + 1])
-    return text if len(text) <= SHOWN_CHARS else text[:SHOWN_CHARS] + "…"
+    return cut(visible(text[: SHOWN_CHARS + 1]), SHOWN_CHARS)

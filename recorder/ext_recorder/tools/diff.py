@@ -7,7 +7,6 @@ have to move.
 
 from __future__ import annotations
 
-import os
 from bisect import bisect_left
 from collections import deque
 from typing import TYPE_CHECKING
@@ -20,8 +19,7 @@ from ext_recorder.messages.format import describe, excerpt, json_value
 from ext_recorder.messages.json_values import places
 from ext_recorder.messages.matcher import MessageComparison
 from ext_recorder.messages.name_map import NameMap
-from ext_sdk.core.redaction.redactor import Redactor
-from ext_sdk.core.redaction.secret_names import secret_variables
+from ext_recorder.messages.redaction import Redaction
 from ext_sdk.core.wire.framing import FRAMINGS
 
 from .message_list import MessageList, messages
@@ -125,7 +123,7 @@ class _Diff:
         self._names = names
         self.findings = Differences(names[0])
         self._names_map = NameMap()
-        self._redactor = Redactor(secret_variables(os.environ), rules=True)
+        self._redactor = Redaction().redactor()
         with Reader(files[0]) as reader, Reader(files[1]) as second:
             protocols = (reader.header.protocol, second.header.protocol)
             if protocols[0] != protocols[1]:

@@ -23,6 +23,7 @@ from ext_recorder.cassette.reader import Reader, dialect_of
 from ext_recorder.cassette.writer import encode_event, write_cassette
 from ext_recorder.errors import CassetteError, UsageError
 from ext_recorder.messages.matcher import MessageComparison
+from ext_recorder.messages.redaction import PLACEHOLDER
 from ext_sdk.core.wire.frames import Frame
 from ext_sdk.core.wire.framing import FRAMINGS
 
@@ -33,11 +34,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-    from ext_recorder.cassette.events import Event
     from ext_recorder.protocols.dialect import ClassifiedMessage, Dialect
     from ext_sdk.core.wire.framing import Framing
-
-_PLACEHOLDER = re.compile(rb"\[redacted:([A-Za-z0-9_.-]{1,96})#([0-9]{1,9})\]")
 
 
 def merge(paths: Sequence[Path], target: Path, *, replace: bool = False) -> int:
@@ -89,7 +87,7 @@ def _header(paths: Sequence[Path]) -> tuple[Header, tuple[str, ...]]:
                     raise UsageError(f"{path}: its binding {name} is {placeholder}, and not {bindings[name]}")
             for event in reader:
                 if event.conn != 1:
-                    raise CassetteError(path, reader.line, "a session over sockets can't be merged")
+                    raise CassetteError(path, reader.line, "a session over sockets cannot be merged")
             redacted.update(reader.redacted or ())
     assert first is not None
     merged = Header(
@@ -126,9 +124,17 @@ class _Merged:
             for event in reader:
                 self._time = max(self._time, base + event.time)
                 kept = selection.filter(event) if isinstance(event, Data) or last else None
-                if kept is not None:
-                    kept.time += base
-                    yield from self._lines(kept)
+                if kept is None:
+                    continue
+                kept.time += base
+                if isinstance(kept, Data) and kept.raw and b"[redacted:" in kept.payload:
+                    own = STDERR_FRAMING if kept.kind == "err" else self._framing
+                    for item in pieces(kept.payload, own):
+                        yield note(kept.kind, kept.time, item, own, self._renumbered)
+                    continue
+                if isinstance(kept, Data):
+                    kept.payload = self._renumbered(kept.payload)
+                yield encode_event(kept, self._framing)
 
     def is_known(self, message: ClassifiedMessage) -> bool:
         """Return True if this first request of a session equals that of the first session."""
@@ -142,17 +148,6 @@ class _Merged:
         """Return True if the child ends by itself after this request."""
         return message.method in self._dialect.final
 
-    def _lines(self, event: Event) -> Iterator[bytes]:
-        if not isinstance(event, Data) or b"[redacted:" not in event.payload:
-            yield encode_event(event, self._framing)
-        elif not event.raw:
-            event.payload = self._renumbered(event.payload)
-            yield encode_event(event, self._framing)
-        else:
-            own = STDERR_FRAMING if event.kind == "err" else self._framing
-            for item in pieces(event.payload, own):
-                yield note(event.kind, event.time, item, own, self._renumbered)
-
     def _renumbered(self, data: bytes) -> bytes:
         """Return the data with placeholders whose numbers no previous session uses."""
 
@@ -161,7 +156,7 @@ class _Merged:
             self._highest[rule] = max(number, self._highest.get(rule, 0))
             return b"[redacted:%b#%d]" % (rule, number)
 
-        return _PLACEHOLDER.sub(renumbered, data)
+        return re.sub(PLACEHOLDER, renumbered, data) if b"[redacted:" in data else data
 
 
 class _Policy:

@@ -20,6 +20,7 @@ from ext_recorder.errors import CassetteError
 from ext_recorder.http.reader import load
 from ext_recorder.http.sanitizer import Sanitizer
 from ext_recorder.http.writer import Writer, without_clients
+from ext_recorder.messages.redaction import PLACEHOLDER
 from ext_sdk.core.wire.framing import FRAMINGS
 from ext_sdk.core.wire.json_codec import dumps, loads
 
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
 
 
 REPLACED = "replacement"  # name of rules that replace by a text of the user
-PLACEHOLDER = re.compile(rb"\[redacted:([A-Za-z0-9_.-]{1,96})#[0-9]{1,9}\]")
 
 
 class Scrubbed:
@@ -62,9 +62,7 @@ def scrub(path: Path, name: str, *, redaction: Redaction, check: bool = False) -
     """Redact a cassette, or a file of HTTP interactions. A file without secrets is not written.
 
     Args:
-        path: the file.
-        name: its name in messages.
-        redaction: the rules.
+        name: name of the file in messages.
         check: do not write the file.
 
     Raises:
@@ -102,7 +100,7 @@ def _learn(path: Path, redactor: Redactor) -> None:
     with Reader(path) as reader:
         for event in reader:
             if isinstance(event, Data) and b"[redacted:" in event.payload:
-                for match in PLACEHOLDER.finditer(event.payload):
+                for match in re.finditer(PLACEHOLDER, event.payload):
                     placeholders[match[0]] = None
     redactor.redact(b"token: " + b" ".join(placeholders))  # without the word, the text would not be searched
     with Reader(path) as reader:
@@ -162,8 +160,14 @@ def _scrubbed(event: Event, framing: Framing, redactor: Redactor, changes: Count
 def _count(before: bytes, after: bytes, changes: Counter[str]) -> None:
     """Count the new placeholders; or one change, if a rule replaces by a text of the user."""
     if after is not before and after != before:
-        new = Counter(PLACEHOLDER.findall(after)) - Counter(PLACEHOLDER.findall(before))
-        changes.update({rule.decode(): count for rule, count in new.items()} or {REPLACED: 1})
+        new = _count_rules(after)
+        new.subtract(_count_rules(before))
+        changes.update(+new or {REPLACED: 1})
+
+
+def _count_rules(data: bytes) -> Counter[str]:
+    """Count the placeholders of each rule."""
+    return Counter(match[1].decode() for match in re.finditer(PLACEHOLDER, data))
 
 
 HEAD = ("recorder", "recorded", "epoch", "seed", "bindings", "deterministic")  # members before the interactions
@@ -185,8 +189,20 @@ def scrub_traffic(path: Path, name: str, *, redaction: Redaction, check: bool = 
     numbers = secrets.redact_interactions(path, document)
     values = {key: secrets.redacted(value) for key, value in document.values.items()}
     result = Scrubbed(name, secrets.replaced(), tuple(numbers[:10]), places="interactions")
-    if result.replaced and not check:
-        _write(path, document, values, result)
+    if not result.replaced or check:
+        return result
+    writer = Writer(path)
+    try:
+        writer.head({key: values[key] for key in HEAD if key in values})
+        for interaction in document.interactions:
+            writer.append(interaction)
+        tail = {key: value for key, value in values.items() if key not in (*HEAD, *WRITERS_OWN)}
+        redacted = values.get("redacted")
+        known = {str(rule) for rule in redacted} if isinstance(redacted, list) else set()
+        writer.finish(tail | {"redacted": sorted({*known, *result.replaced})}, [])
+    except BaseException:
+        path.with_name(path.name + ".partial").unlink(missing_ok=True)
+        raise
     return result
 
 
@@ -195,7 +211,7 @@ class _Secrets:
 
     def __init__(self, redaction: Redaction, data: bytes) -> None:
         self._redactor = redaction.redactor()
-        self._before = {match[0] for match in PLACEHOLDER.finditer(data)}
+        self._before = {match[0] for match in re.finditer(PLACEHOLDER, data)}
         self._redactor.redact(b"token: " + b" ".join(sorted(self._before)))  # existing placeholders keep their numbers
         self._new: set[bytes] = set()
         self._changed = self._ever_changed = False
@@ -226,28 +242,12 @@ class _Secrets:
 
     def replaced(self) -> Counter[str]:
         """Return the number of different secrets, by rule."""
-        counts = Counter(rule.decode() for placeholder in self._new for rule in PLACEHOLDER.findall(placeholder))
+        counts = _count_rules(b" ".join(self._new))
         return counts if counts or not self._ever_changed else Counter({REPLACED: 1})
 
     def _clean(self, data: bytes) -> bytes:
         clean = self._redactor.redact(data)
         if clean != data:
             self._changed = self._ever_changed = True
-            self._new |= {match[0] for match in PLACEHOLDER.finditer(clean)} - self._before
+            self._new |= {match[0] for match in re.finditer(PLACEHOLDER, clean)} - self._before
         return clean
-
-
-def _write(path: Path, document: Document, values: Mapping[str, object], result: Scrubbed) -> None:
-    """Replace the file by the redacted one."""
-    writer = Writer(path)
-    try:
-        writer.head({key: values[key] for key in HEAD if key in values})
-        for interaction in document.interactions:
-            writer.append(interaction)
-        tail = {key: value for key, value in values.items() if key not in (*HEAD, *WRITERS_OWN)}
-        redacted = values.get("redacted")
-        known = {str(rule) for rule in redacted} if isinstance(redacted, list) else set()
-        writer.finish(tail | {"redacted": sorted({*known, *result.replaced})}, [])
-    except BaseException:
-        path.with_name(path.name + ".partial").unlink(missing_ok=True)
-        raise

@@ -13,6 +13,7 @@ import sys
 
 from ext_recorder.cassette.paths import target_of
 from ext_recorder.errors import UsageError
+from ext_sdk.core.atomic import atomic_write
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -59,8 +60,6 @@ def write(shim: Path, text: str, *, force: bool = False) -> None:
     """Write an executable atomically.
 
     Args:
-        shim: the file.
-        text: its content.
         force: replace a file that is not a shim.
 
     Raises:
@@ -68,22 +67,13 @@ def write(shim: Path, text: str, *, force: bool = False) -> None:
         OSError: the file cannot be written.
     """
     shim = type(shim)(target_of(str(shim)))
-    if shim.exists() and not force and not _is_shim(shim):
-        raise UsageError(f"{shim} exists and is not a shim; choose another name, or replace it with --force")
+    if shim.exists() and not force:
+        head = b""
+        if shim.is_file():
+            with shim.open("rb") as existing:
+                head = existing.read(len(_TITLE) + 64)
+        if _TITLE.encode() not in head:
+            raise UsageError(f"{shim} exists and is not a shim; choose another name, or replace it with --force")
     shim.parent.mkdir(parents=True, exist_ok=True)
-    fresh = shim.with_name(f".{shim.name}.{os.getpid()}")
-    try:
-        with fresh.open("x", encoding="utf-8", errors="surrogateescape") as file:
-            file.write(text)
-        fresh.chmod(0o755)  # executable with any umask
-        fresh.replace(shim)
-    except BaseException:
-        fresh.unlink(missing_ok=True)
-        raise
-
-
-def _is_shim(path: Path) -> bool:
-    if not path.is_file():
-        return False
-    with path.open("rb") as file:
-        return _TITLE.encode() in file.read(len(_TITLE) + 64)
+    with atomic_write(str(shim), mode=0o755) as file:  # executable with any umask
+        file.write(text.encode("utf-8", "surrogateescape"))

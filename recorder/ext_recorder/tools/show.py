@@ -18,11 +18,11 @@ from __future__ import annotations
 import os
 import sys
 from io import TextIOWrapper
+from shutil import get_terminal_size
 
 from ext_recorder.cassette.reader import Reader
 from ext_recorder.cassette.yaml_scalars import visible
-from ext_sdk.core.redaction.redactor import Redactor
-from ext_sdk.core.redaction.secret_names import secret_variables
+from ext_recorder.messages.redaction import Redaction
 from ext_sdk.core.wire.json_codec import dumps
 
 from .timeline import Timeline
@@ -56,8 +56,7 @@ def show(
     """Print a cassette.
 
     Args:
-        path: the file.
-        name: its name in the output; "" for its path.
+        name: name of the cassette in the output; "" for its path.
         raw: print messages in full.
         as_json: print one JSON object per line.
         file: output; None for standard output.
@@ -72,7 +71,7 @@ def show(
         if isinstance(file, TextIOWrapper):
             file.reconfigure(errors="replace")  # a character set may have no arrows
     on_terminal = file.isatty()
-    redactor = Redactor(secret_variables(os.environ), rules=True)
+    redactor = Redaction().redactor()
     with Reader(path) as reader:
         timeline = Timeline(reader.header, redactor.redact)
         if as_json:
@@ -81,7 +80,7 @@ def show(
             return
         if color is None:
             color = on_terminal and "NO_COLOR" not in os.environ
-        width = _width() if on_terminal else PLAIN_WIDTH
+        width = get_terminal_size().columns if on_terminal else PLAIN_WIDTH
         file.writelines(redactor.redact_text(line) + "\n" for line in _header_lines(name or path, reader.header))
         for event in reader:
             for entry in timeline.entries(event):
@@ -132,9 +131,3 @@ def _as_json(entry: Entry) -> dict[str, object]:
         # A lone surrogate represents a byte that is not valid UTF-8. JSON cannot contain it.
         fields["payload"] = "".join("\ufffd" if 0xD800 <= ord(char) <= 0xDFFF else char for char in entry.payload)
     return fields
-
-
-def _width() -> int:
-    from shutil import get_terminal_size
-
-    return get_terminal_size().columns

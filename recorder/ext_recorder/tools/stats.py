@@ -76,7 +76,7 @@ class MethodStats:
 
 
 def percentile(times: list[float], rank: int) -> float | None:
-    """Return the nearest-rank percentile of sorted times; None if there are no times."""
+    """Return the nearest-rank percentile of sorted times; None if the list is empty."""
     return times[max(0, -(-len(times) * rank // 100) - 1)] if times else None
 
 
@@ -84,7 +84,6 @@ def collect(path: Path, _name: str, *, subjects: bool = False) -> list[MethodSta
     """Return the statistics of one cassette.
 
     Args:
-        path: the file.
         subjects: count the subjects of a method apart: operations, tools.
 
     Raises:

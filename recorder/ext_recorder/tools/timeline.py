@@ -17,7 +17,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from ext_recorder.cassette.events import Event, Mark
+    from ext_recorder.cassette.events import Event
     from ext_recorder.cassette.header import Header
     from ext_recorder.protocols.dialect import ClassifiedMessage, Dialect
 
@@ -44,7 +44,12 @@ class Entry:
     def __init__(self, event: Event, kind: str, label: str, text: str = "", payload: str = "") -> None:
         self.time = event.time
         self.conn = event.conn
-        self.stream = event.kind if isinstance(event, Data) else _stream(event)
+        if isinstance(event, Data):
+            self.stream: str = event.kind
+        elif event.kind == "omitted":
+            self.stream = omitted(event)[1]
+        else:
+            self.stream = str(event.value) if event.kind == "eof" else ""
         self.kind = kind
         self.label = label
         self.text = text
@@ -188,12 +193,6 @@ _COLORS = re.compile(r"\x1b\[[0-9;:]*[mK]")
 def without_colors(line: str) -> str:
     """Return a line of text without the control sequences of colors, and without a carriage return at its end."""
     return _COLORS.sub("", line).removesuffix("\r") if "\x1b" in line or "\r" in line else line
-
-
-def _stream(mark: Mark) -> str:
-    if mark.kind == "omitted":
-        return omitted(mark)[1]
-    return str(mark.value) if mark.kind == "eof" else ""
 
 
 def _mark_label(kind: str, value: int | str) -> str:

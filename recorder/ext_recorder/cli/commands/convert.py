@@ -15,7 +15,7 @@ def run(values: Values) -> int:
     import sys
 
     from ext_recorder.batch.selection import file_of
-    from ext_recorder.tools.convert.convert import STDOUT, Options, convert
+    from ext_recorder.tools.convert import STDOUT, Options, convert
 
     options = Options(protocol=one(values, "protocol"), redact=redaction(values), bind=bindings(values))
     for note in options.notes:

@@ -16,7 +16,7 @@ def run(values: Values) -> int:
 
     from ext_recorder.batch.reports import report_each
     from ext_recorder.cassette import age
-    from ext_recorder.tools.lint.linter import lint
+    from ext_recorder.tools.lint import lint
 
     max_age = one(values, "max-age")
     if max_age:

@@ -49,14 +49,15 @@ class Bodies:
         return len(self._lengths)
 
     def add(self, text: str, *, content: tuple[str, int, int] = ("", 0, 0), line: int = 0) -> int:
-        """Append a body; returns its number.
+        """Append a body. Return its number.
 
         Args:
             text: the complete message.
             content: the name of its main part, and the part's position in `text`.
             line: of the cassette.
         """
-        text = _printable(text)
+        if not text.isascii():  # lone surrogates, which are bytes that are not UTF-8, become U+FFFD
+            text = text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
         room = max(0, min(LONGEST_BODY, ALL_BODIES - self._total))
         shown = text[:room]
         if len(shown) < len(text):
@@ -65,7 +66,10 @@ class Bodies:
         if self._buffered + length > _CHUNK:
             self._flush()
         name, start, end = content
-        self._name.append(self._named(name))
+        if name not in self._name_of:
+            self._name_of[name] = len(self._names)
+            self._names.append(name)
+        self._name.append(self._name_of[name])
         self._starts.append(_units(text, start) if start <= room else _units(shown, room))
         self._ends.append(_units(text, end) if end <= room else _units(shown, len(shown)))
         self._sizes.append(len(text.encode()))
@@ -77,7 +81,7 @@ class Bodies:
         return len(self._lengths) - 1
 
     def add_raw(self, text: str, *, line: int) -> int:
-        """Append what is not a message; in base64 if it is not UTF-8."""
+        """Append text that is not a message, in base64 if it is not UTF-8. Return the number of the body."""
         if any("\udc80" <= char <= "\udcff" for char in text) if not text.isascii() else False:
             data = text.encode("utf-8", "surrogateescape")
             text = b64encode(data[: LONGEST_BODY // 4 * 3]).decode()
@@ -85,14 +89,14 @@ class Bodies:
         return self.add(text, line=line)
 
     def columns(self) -> dict[str, object]:
-        """Return what the page has to know of the bodies, as JSON values and arrays."""
+        """Return the columns about the bodies for the page, as JSON values and arrays."""
         self._flush()
         columns: dict[str, object] = {"length": self._lengths, "size": self._sizes, "line": self._lines}
         columns |= {"start": self._starts, "end": self._ends, "name": self._name, "cut": self.cut}
         return {"chunks": self._chunks, "names": self._names, **columns}
 
     def elements(self) -> Iterator[bytes]:
-        """Yield the script elements with the texts. `columns` comes first."""
+        """Yield the script elements with the texts; call `columns` first."""
         self._file.seek(0)
         while piece := self._file.read(_COPY_BYTES):
             yield piece
@@ -100,12 +104,6 @@ class Bodies:
     def close(self) -> None:
         """Delete the temporary file."""
         self._file.close()
-
-    def _named(self, name: str) -> int:
-        if name not in self._name_of:
-            self._name_of[name] = len(self._names)
-            self._names.append(name)
-        return self._name_of[name]
 
     def _flush(self) -> None:
         if len(self._lengths) == (self._chunks[-1] if self._chunks else 0):
@@ -121,8 +119,3 @@ class Bodies:
 def _units(text: str, end: int) -> int:
     """Return the length of `text[:end]` in UTF-16 code units, as JavaScript counts."""
     return end if text.isascii() else len(text[:end].encode("utf-16-le")) // 2
-
-
-def _printable(text: str) -> str:
-    """Return valid Unicode: lone surrogates, which are bytes that are not UTF-8, become U+FFFD."""
-    return text if text.isascii() else text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")

@@ -1,4 +1,4 @@
-"""Assembles the page of a cassette: the template, its style and scripts, and the data. Memory use is bounded.
+"""Page of a cassette: the template, its style and scripts, and the data. Memory use is bounded.
 
 The table comes before the scripts, so that rows are drawn while the browser still reads the messages behind them.
 """
@@ -17,9 +17,8 @@ from typing import TYPE_CHECKING
 
 from ext_recorder.cassette.paths import beside
 from ext_recorder.cassette.reader import Reader
+from ext_recorder.messages.redaction import Redaction
 from ext_recorder.tools.timeline import Timeline
-from ext_sdk.core.redaction.redactor import Redactor
-from ext_sdk.core.redaction.secret_names import secret_variables
 from ext_sdk.core.wire.json_codec import dumps
 
 from .bodies import Bodies
@@ -42,12 +41,12 @@ def page(path: Path, environ: Mapping[str, str] = os.environ) -> Iterator[bytes]
 
     Args:
         path: the cassette; NAME.http.yaml next to it is included.
-        environ: variables whose values are secrets, if their names look so: a cassette may be older than they are.
+        environ: variables; those with secret names are redacted again, because a cassette may be older than they are.
 
     Raises:
         CassetteError: a file cannot be read; raised before the first piece.
     """
-    redactor = Redactor(secret_variables(environ), rules=True)
+    redactor = Redaction().redactor(environ)
     bodies = Bodies()
     try:
         with Reader(path) as reader:
@@ -57,7 +56,15 @@ def page(path: Path, environ: Mapping[str, str] = os.environ) -> Iterator[bytes]
             for event in reader:
                 for entry in timeline.entries(event):
                     rows.add(entry, reader.line)
-        left_out = {"http": _traffic(path, rows, bodies, redactor), "rows": rows.left_out, "bodies": len(bodies.cut)}
+        traffic_left_out = ""
+        if (traffic := Path(beside(str(path)))).is_file():
+            from ext_recorder.http.writer import without_clients
+
+            from .traffic import add_traffic
+
+            without_clients()
+            traffic_left_out = add_traffic(traffic, rows, bodies, redactor.redact_text)
+        left_out = {"http": traffic_left_out, "rows": rows.left_out, "bodies": len(bodies.cut)}
         about = {"file": path.name, "command": redactor.redact_text(shlex.join(header.command)), "leftOut": left_out}
         about |= {name: getattr(header, name) for name in ("protocol", "framing", "recorded", "bindings")}
         yield from _head(path.name, {"about": about, "bodies": bodies.columns(), **rows.data()})
@@ -65,19 +72,6 @@ def page(path: Path, environ: Mapping[str, str] = os.environ) -> Iterator[bytes]
         yield b"</body>\n</html>\n"
     finally:
         bodies.close()
-
-
-def _traffic(path: Path, rows: Rows, bodies: Bodies, redactor: Redactor) -> str:
-    """Add the HTTP traffic, if there is any; returns why it is left out."""
-    traffic = Path(beside(str(path)))
-    if not traffic.is_file():
-        return ""
-    from ext_recorder.http.writer import without_clients
-
-    from .traffic import add_traffic
-
-    without_clients()
-    return add_traffic(traffic, rows, bodies, redactor.redact_text)
 
 
 def _head(title: str, data: Mapping[str, object]) -> Iterator[bytes]:
@@ -88,8 +82,10 @@ def _head(title: str, data: Mapping[str, object]) -> Iterator[bytes]:
     values = {"title": escape(title), "style": style, "style_hash": _hash(style)}
     values |= {"script": script, "script_hash": _hash(script)}
     yield (before % values).encode("utf-8", "replace")
-    for piece in _json(data):
-        yield _harmless(piece).encode("utf-8", "replace")
+    for column in _json(data):
+        # Without these characters, the data cannot end the script element around it.
+        piece = column.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
+        yield piece.encode("utf-8", "replace")
     yield (after % values).encode()
 
 
@@ -114,8 +110,3 @@ def _part(*names: str) -> str:
 
 def _hash(text: str) -> str:
     return b64encode(sha256(text.encode()).digest()).decode()
-
-
-def _harmless(text: str) -> str:
-    """Return JSON without the characters that could end the script element around it."""
-    return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")

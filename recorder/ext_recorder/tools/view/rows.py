@@ -1,6 +1,6 @@
 """Table of the page: a row for each call (request and responses), notification, stderr line, mark and HTTP interaction.
 
-It decides what belongs to which call; the page only draws it.
+The table contains which message belongs to which call; the page only draws it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ MOST_ROWS = 200_000
 
 _COLUMNS = (
     "kind",  # call, notification, response (to no request), stderr, junk, other, mark, http
-    "status",  # ok, error, open, cancelled; "" of what cannot fail
+    "status",  # ok, error, open, cancelled; "" if the row cannot fail
     "outcome",  # the status in detail: error -32601, 404 Not Found
     "stream",  # the side that begins it: in (host), out (child), err; "" if neither does
     "conn",
@@ -65,7 +65,7 @@ class Rows:
         self._further: dict[int, list[int]] = {}  # bodies of responses before the last one
         self._calls: dict[int, int] = {}  # number of an open call of the timeline to its row
         self._open: dict[int, dict[int, None]] = {}  # rows of the host's open calls, by connection
-        self._names: dict[tuple[int, str], int] = {}  # names that requests minted, as JSON, to their rows
+        self._names: dict[tuple[int, str], int] = {}  # names in requests that the host generated, to their rows
         self._requests = 0
         self.left_out = 0
 
@@ -84,7 +84,7 @@ class Rows:
             self._message(entry, entry.message, line)
 
     def append(self, kind: str, time: float, took: float | None, /, **values: int | str) -> int:
-        """Append a row; returns its number. Columns that are not named are empty."""
+        """Append a row. Return its number. Columns that are not named are empty."""
         values |= {"kind": kind, "time": round(time * _MICRO), "took": -1 if took is None else round(took * _MICRO)}
         for name, column in self._columns.items():
             value = values.get(name, -1 if name in {"parent", "request", "response"} else 0)

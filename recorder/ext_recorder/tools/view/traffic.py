@@ -1,16 +1,18 @@
-"""HTTP interactions of a session, NAME.http.yaml, as rows below the calls that they served."""
+"""HTTP interactions of a session, NAME.http.yaml, as rows below the calls that made them."""
 
 from __future__ import annotations
 
 import re
 from base64 import b64encode
+from contextlib import suppress
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from ext_recorder.http.interaction import ENCODINGS, decoded
 from ext_recorder.http.reader import load
 from ext_recorder.protocols.dialect import id_key
-from ext_sdk.core.wire.json_codec import dumps
+from ext_sdk.core.wire.errors import MessageError
+from ext_sdk.core.wire.json_codec import dumps, loads
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -23,7 +25,7 @@ if TYPE_CHECKING:
 
     Text = Callable[[str], str]
 
-# The file is read as a whole: a larger one would take too much memory.
+# The entire file is read: a larger one would take too much memory.
 LARGEST_BYTES = 64_000_000
 
 _BINARY_SHOWN = 750_000  # bytes of a body that is not text, kept for images
@@ -35,13 +37,11 @@ def add_traffic(path: Path, rows: Rows, bodies: Bodies, redact: Text) -> str:
     """Append the interactions of a file to the rows.
 
     Args:
-        path: the file.
-        rows: with all calls of the session.
+        rows: has all calls of the session.
         bodies: receives requests and responses.
-        redact: removes secrets.
 
     Returns:
-        Why they are left out; "" if they are not.
+        The reason why they are left out; "" if they are not.
 
     Raises:
         CassetteError: the file cannot be read.
@@ -51,24 +51,33 @@ def add_traffic(path: Path, rows: Rows, bodies: Bodies, redact: Text) -> str:
     interactions = load(path).interactions
     spans = list(_spans(interactions, rows))
     offset = _offset(interactions, spans)
-    for number, (each, span) in enumerate(zip(interactions, spans, strict=True), 1):
-        address = urlsplit(redact(each.uri))
-        failed = each.error is not None or not each.status
-        outcome = f"{each.status} {each.reason}".strip() if each.status else "no response"
+    for number, (item, span) in enumerate(zip(interactions, spans, strict=True), 1):
+        address = urlsplit(redact(item.uri))
+        error = item.error or {}
+        failed = item.error is not None or not item.status
+        outcome = f"{item.status} {item.reason}".strip() if item.status else "no response"
+        request = _message(bodies, f"{item.method} {item.uri}", item.request_headers, item.request_body, redact)
+        if item.status:
+            first = f"HTTP/{item.http_version} {outcome}"
+            first += " (the child did not read all of the body)" if item.cut else ""
+            response = _message(bodies, first, item.headers, item.body, redact)
+        else:
+            text = f"{error.get('type', 'no response')}: {error.get('message', '')}".rstrip(": ")
+            response = bodies.add(redact(text))
         rows.append(
             "http",
-            max(0.0, each.time - offset),
-            each.elapsed,
-            status="error" if failed or each.status >= _FAILED else "ok",
-            outcome=str((each.error or {}).get("type") or outcome) if failed else outcome,
+            max(0.0, item.time - offset),
+            item.elapsed,
+            status="error" if failed or item.status >= _FAILED else "ok",
+            outcome=str(error.get("type") or outcome) if failed else outcome,
             stream="out",
             conn=1,
-            method=f"{each.method} {address.netloc}",
+            method=f"{item.method} {address.netloc}",
             subject=(address.path or "/") + (f"?{address.query}" if address.query else ""),
             parent=span[0],
             number=number,
-            request=_message(bodies, f"{each.method} {each.uri}", each.request_headers, each.request_body, redact),
-            response=_response(bodies, each, redact),
+            request=request,
+            response=response,
         )
     return ""
 
@@ -79,23 +88,15 @@ _Span = tuple[int, float, float]  # row, start and end of a call; row -1 if an i
 def _spans(interactions: Iterable[Interaction], rows: Rows) -> Iterable[_Span]:
     """Yield the call of each interaction: of calls with one id, the last that began before it."""
     calls: dict[bytes, list[_Span]] = {}
-    for row, id, start, end in rows.calls():
-        calls.setdefault(id_key(_number(id), id), []).append((row, start, end))
-    for each in interactions:
-        of_id = calls.get(id_key(each.call, dumps(each.call)), []) if each.call is not None else []
-        began = [span for span in of_id if span[1] <= each.time] or of_id[:1]
+    for row, text, start, end in rows.calls():
+        id: object = text
+        with suppress(MessageError):
+            id = loads(text)
+        calls.setdefault(id_key(id, text), []).append((row, start, end))
+    for item in interactions:
+        same_id = calls.get(id_key(item.call, dumps(item.call)), []) if item.call is not None else []
+        began = [span for span in same_id if span[1] <= item.time] or same_id[:1]
         yield began[-1] if began else (-1, 0.0, 0.0)
-
-
-def _number(spelling: str) -> object:
-    """Return an id as a value."""
-    from ext_sdk.core.wire.errors import MessageError
-    from ext_sdk.core.wire.json_codec import loads
-
-    try:
-        return loads(spelling)
-    except MessageError:
-        return spelling
 
 
 def _offset(interactions: Iterable[Interaction], spans: Iterable[_Span]) -> float:
@@ -105,25 +106,15 @@ def _offset(interactions: Iterable[Interaction], spans: Iterable[_Span]) -> floa
     request and the first interaction for it, usually about a millisecond.
     """
     earliest, latest = 0.0, float("inf")
-    for each, (row, start, end) in zip(interactions, spans, strict=True):
+    for item, (row, start, end) in zip(interactions, spans, strict=True):
         if row >= 0:
-            earliest = max(earliest, each.time + each.elapsed - end)
-            latest = min(latest, each.time - start)
+            earliest = max(earliest, item.time + item.elapsed - end)
+            latest = min(latest, item.time - start)
     return 0.0 if latest == float("inf") else max(0.0, (earliest + latest) / 2 if earliest <= latest else latest)
 
 
-def _response(bodies: Bodies, each: Interaction, redact: Text) -> int:
-    if not each.status:
-        error = each.error or {}
-        return bodies.add(redact(f"{error.get('type', 'no response')}: {error.get('message', '')}".rstrip(": ")))
-    first = f"HTTP/{each.http_version} {each.status} {each.reason}".rstrip()
-    if each.cut:
-        first += " (the child did not read all of the body)"
-    return _message(bodies, first, each.headers, each.body, redact)
-
-
 def _message(bodies: Bodies, first: str, headers: Headers, body: Body | None, redact: Text) -> int:
-    """Append a message as HTTP writes it: a line, the headers, an empty line, the body as text or base64."""
+    """Append a message in the form of HTTP: a line, the headers, an empty line, the body as text or base64."""
     name, content = _content(headers, body)
     head = redact("\n".join([first, *(f"{key}: {value}" for key, value in headers)])) + "\n\n"
     text = head + (redact(content) if name == "body" else content)

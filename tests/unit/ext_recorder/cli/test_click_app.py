@@ -16,7 +16,7 @@ from ext_recorder.cli.commands.convert import FORMATS
 from ext_recorder.cli.options import FRAMINGS, ORDERS, PROTOCOLS
 from ext_recorder.protocols.dialect import DIALECTS
 from ext_recorder.replay.replay import ORDERS as PLAYED_ORDERS
-from ext_recorder.tools.convert.convert import NAMES as KNOWN_FORMATS
+from ext_recorder.tools.convert import NAMES as KNOWN_FORMATS
 from ext_sdk.core.wire.framing import FRAMINGS as KNOWN_FRAMINGS
 from tests.support.recorder_process import ECHO, PATIENCE_S, RECORDER, run
 

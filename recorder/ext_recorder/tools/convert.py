@@ -1,4 +1,6 @@
-r"""A cassette as JSON lines: the header, one line per event, and the redaction rules.
+r"""`convert`: cassettes to JSON lines and back, and recordings of other programs (see `importers`) to cassettes.
+
+A format is detected from the first bytes of a file, not from its name. A cassette as JSON lines:
 
 {"cassette":1,"recorder":"0.1.0","protocol":"gevals","framing":"ndjson","command":["ext-shell"],…}
 {"t":0.000123,"in":"{\"jsonrpc\":\"2.0\",…}"}      a message of the host, as a string with its exact text
@@ -11,22 +13,81 @@ r"""A cassette as JSON lines: the header, one line per event, and the redaction 
 
 from __future__ import annotations
 
+import os
+import sys
 from binascii import b2a_base64
+from contextlib import closing
+from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
+from ext_recorder.batch.selection import begins_a_cassette
 from ext_recorder.cassette.events import MARKS, STREAMS, Data, Mark
 from ext_recorder.cassette.fast_parser import mark_of, raw_bytes
 from ext_recorder.cassette.header import VERSION, Header, header_of
-from ext_recorder.errors import CassetteError
+from ext_recorder.cassette.paths import target_of
+from ext_recorder.cassette.reader import Reader
+from ext_recorder.cassette.writer import encode_event, write_cassette
+from ext_recorder.errors import CassetteError, UsageError
+from ext_recorder.messages.path_bindings import RecordBindings
+from ext_recorder.messages.redaction import Redaction
+from ext_recorder.protocols.dialect import DIALECTS
+from ext_sdk.core.atomic import atomic_write
+from ext_sdk.core.version import __version__
 from ext_sdk.core.wire.errors import MessageError
+from ext_sdk.core.wire.framing import FRAMINGS
 from ext_sdk.core.wire.json_codec import dumps, loads
+
+from .importers import FRAMING, IMPORTS, PROTOCOL, events
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator, Mapping
-    from pathlib import Path
 
-    from ext_recorder.cassette.events import Event, MarkKind
+    from ext_recorder.cassette.events import Event
     from ext_recorder.cassette.yaml_scalars import Flow
+
+CASSETTE = "cassette"
+JSONL = "jsonl"
+HEAD_BYTES = 65_536
+
+
+NAMES = (CASSETTE, JSONL, *IMPORTS)
+
+
+def format_of(path: Path) -> str:
+    """Return the name of a file's format.
+
+    Raises:
+        CassetteError: the format is unknown, or the file does not exist.
+    """
+    try:
+        with path.open("rb") as file:
+            head = file.read(HEAD_BYTES)
+    except FileNotFoundError:
+        raise CassetteError(path, 0, "no such file", "record it first: ext-recorder record") from None
+    first = head.partition(b"\n")[0]
+    try:
+        value = loads(first.decode())
+    except (MessageError, UnicodeDecodeError):
+        value = {}
+    members = value if isinstance(value, dict) else {}
+    if "cassette" in members and ("framing" in members or "protocol" in members) and b"events" not in first:
+        return JSONL
+    for name, format in IMPORTS.items():
+        if not format.document and format.members <= members.keys():
+            return name
+    if begins_a_cassette(head) and head.strip():
+        return CASSETTE
+    for name, format in IMPORTS.items():
+        if format.document and head.lstrip()[:1] == b"{" and b'"format_version"' in head:
+            return name
+    raise CassetteError(path, 0, f"unknown format; known are {', '.join(NAMES)}", "name the format with --from")
+
+
+def known(name: str) -> str:
+    """Return the name of a format. Raises UsageError if it is unknown."""
+    if name in NAMES:
+        return name
+    raise UsageError(f"--from {name}: expected one of {', '.join(NAMES)}")
 
 
 class Source(Protocol):
@@ -144,6 +205,7 @@ def _objects(path: Path) -> Generator[tuple[int, dict[str, object]], None, None]
 
 
 def _event(path: str, number: int, fields: Mapping[str, object]) -> Event:
+    """Return the event of a line. Raises CassetteError."""
     kinds = [name for name in (*STREAMS, *MARKS) if name in fields]
     unknown = fields.keys() - {"t", "conn", "head", *kinds}
     if len(kinds) != 1 or unknown:
@@ -152,7 +214,12 @@ def _event(path: str, number: int, fields: Mapping[str, object]) -> Event:
     time, conn = _number(path, number, fields, "t"), int(_number(path, number, {"conn": 1, **fields}, "conn"))
     mark = next((kind for kind in MARKS if kind in fields), None)
     if mark:
-        return _mark(path, number, mark, fields[mark], time=time, conn=conn)
+        value = fields[mark]
+        word = str(value) if isinstance(value, (str, int)) and not isinstance(value, bool) else ""
+        parsed = mark_of(mark, time, word, conn) if word else None
+        if parsed is None:
+            raise CassetteError(path, number, f"{value!r} is not a value of `{mark}`")
+        return parsed
     stream = next(kind for kind in STREAMS if kind in fields)
     value = fields[stream]
     head = fields.get("head", [])
@@ -168,16 +235,98 @@ def _event(path: str, number: int, fields: Mapping[str, object]) -> Event:
     return Data(stream, time, wire, raw=True, conn=conn)
 
 
-def _mark(path: str, number: int, kind: MarkKind, value: object, *, time: float, conn: int) -> Mark:
-    word = str(value) if isinstance(value, (str, int)) and not isinstance(value, bool) else ""
-    mark = mark_of(kind, time, word, conn) if word else None
-    if mark is None:
-        raise CassetteError(path, number, f"{value!r} is not a value of `{kind}`")
-    return mark
-
-
 def _number(path: str, number: int, fields: Mapping[str, object], name: str) -> float:
     value = fields.get(name)
     if isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < _LATEST:
         return float(value)
     raise CassetteError(path, number, f"expected `{name}` to be a number from 0 on, found {value!r}")
+
+
+STDOUT = "-"
+
+
+class Options:
+    """Options for recordings of other programs.
+
+    Attributes:
+        protocol: protocol of the messages.
+        redact: redaction rules.
+        bind: paths to replace by placeholders, by name.
+        notes: about variables of a project file that do not exist.
+    """
+
+    __slots__ = ("bind", "notes", "protocol", "redact")
+
+    def __init__(
+        self, *, protocol: str = "", redact: Redaction | None = None, bind: Mapping[str, str] | None = None
+    ) -> None:
+        self.protocol = protocol or PROTOCOL
+        self.redact = redact or Redaction()
+        self.notes = self.redact.require(for_recording=False)
+        self.bind = dict(bind or {})
+
+
+def convert(path: Path, target: str, options: Options, *, source: str = "", to: str = "", replace: bool = False) -> str:
+    """Convert one file.
+
+    Args:
+        target: the new file; "-" for standard output, only for JSON lines.
+        source: format of the file; "" to detect it.
+        to: format of the new file; "" for JSON lines from a cassette, and for a cassette from all other formats.
+        replace: replace an existing file.
+
+    Returns:
+        A message for the user; "" if the output is standard output.
+
+    Raises:
+        CassetteError, UsageError, OSError: the file cannot be read, or the new one written.
+    """
+    source = known(source) if source else format_of(path)
+    to = to or (JSONL if source == CASSETTE else CASSETTE)
+    if to == CASSETTE and target == STDOUT:
+        raise UsageError("a cassette cannot be written to standard output; give a file with -o FILE")
+    opened: Source = (
+        Reader(path) if source == CASSETTE else JsonLines(path) if source == JSONL else _Import(path, source, options)
+    )
+    with closing(opened):
+        if to == CASSETTE:
+            framing = FRAMINGS[opened.header.framing]
+            lines = (encode_event(event, framing) for event in opened)
+            count = write_cassette(Path(target), opened.header, lines, lambda: opened.redacted or (), replace=replace)
+            return f"{target}: {count} events, from {source}"
+        if target == STDOUT:
+            sys.stdout.writelines(written(opened))
+            return ""
+        path = Path(target_of(target))
+        if path.exists() and not replace:
+            raise UsageError(f"{path} exists; choose another name, or replace it with --force")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with atomic_write(str(path)) as file:
+            file.writelines(line.encode() for line in written(opened))
+    return f"{target}: JSON lines, from {source}"
+
+
+class _Import:
+    """Recording of another program: redacted, with placeholders for paths."""
+
+    def __init__(self, path: Path, source: str, options: Options) -> None:
+        self._messages = IMPORTS[source].read(path)
+        self._redactor = options.redact.redactor()
+        dialect = DIALECTS[options.protocol]
+        self._bindings = RecordBindings(dialect, options.bind, os.environ.get("HOME", ""))
+        self.header = Header(dialect.name, FRAMING, recorder=__version__, bindings=self._bindings.neutral())
+
+    @property
+    def redacted(self) -> tuple[str, ...]:
+        """Redaction rules that have replaced something so far."""
+        return self._redactor.fired
+
+    def __iter__(self) -> Iterator[Event]:
+        for event in events(self._messages):
+            if event.kind == "in":
+                self._bindings.observe(event.payload)
+            payload = self._bindings.clean(self._redactor.redact(event.payload))
+            yield Data(event.kind, event.time, payload)
+
+    def close(self) -> None:
+        """Do nothing: the iterator closes the file."""

@@ -1,4 +1,4 @@
-"""Readers of recordings that other programs have written.
+"""Formats and readers of recordings that other programs have written.
 
 These contain MCP messages, some with times, none with the exit of the process: a cassette made from one ends with its
 last message. The messages are redacted, because not every program redacts its recordings.
@@ -16,7 +16,7 @@ from ext_sdk.core.wire.json_codec import dumps, loads
 from ext_sdk.core.wire.json_object import scan
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from ext_recorder.cassette.events import Stream
@@ -180,3 +180,46 @@ def read_mcp_cassette_ts(path: Path) -> Iterator[ImportedMessage]:
             raise CassetteError(path, number, f"an entry of type {kind} without its content")
         time = seconds_of(path, number, entry.value("t"), 1e-3)
         yield ImportedMessage(stream_of(path, number, entry.value("dir"), _TYPESCRIPT_SIDES), time, text)
+
+
+class ImportFormat:
+    """Format of another program.
+
+    Attributes:
+        title: description.
+        members: members of its first line, or of its document, by which it is detected.
+        document: True if it is one JSON document, False if it is JSON lines.
+        read: yields the messages; raises CassetteError.
+    """
+
+    __slots__ = ("document", "members", "read", "title")
+
+    def __init__(
+        self,
+        title: str,
+        members: frozenset[str],
+        read: Callable[[Path], Iterator[ImportedMessage]],
+        *,
+        document: bool = False,
+    ) -> None:
+        self.title = title
+        self.members = members
+        self.read = read
+        self.document = document
+
+
+IMPORTS = {
+    "mcp-rec": ImportFormat("mcp-rec: JSON lines", frozenset({"ts", "dir", "msg"}), read_mcp_rec),
+    "mcp-cassette-ts": ImportFormat(
+        "mcp-cassette for TypeScript: JSON lines, versions 1 and 2",
+        frozenset({"type", "cassetteVersion"}),
+        read_mcp_cassette_ts,
+    ),
+    "mcp-cassette": ImportFormat(
+        "mcp-cassette for Python: a JSON document, versions 1 to 3",
+        frozenset({"format_version", "messages"}),
+        read_mcp_cassette,
+        document=True,
+    ),
+    "mcpsnoop": ImportFormat("mcpsnoop: session logs", frozenset({"session_id", "direction", "ts"}), read_mcpsnoop),
+}

@@ -12,7 +12,7 @@ from jsonschema import Draft202012Validator
 
 from ext_recorder.protocols.dialect import DIALECTS
 from ext_recorder.protocols.rules import WITH_RULES, rules_of
-from ext_recorder.tools.lint.linter import lint
+from ext_recorder.tools.lint import lint
 from tests.peers import conversations
 from tests.support.player_host import cassette
 

@@ -10,11 +10,12 @@ import pytest
 
 from ext_recorder.cassette.reader import Reader
 from ext_recorder.errors import CassetteError
-from ext_recorder.tools.convert.convert import IMPORTS, format_of
+from ext_recorder.tools.convert import format_of
+from ext_recorder.tools.importers import IMPORTS
 from tests.support.player_host import Host, cassette
 from tests.support.recorder_process import PATIENCE_S, RECORDER, events, messages
 
-FOLDER = Path(__file__).parents[5] / "cassettes"
+FOLDER = Path(__file__).parents[4] / "cassettes"
 COMMITTED = sorted(path for path in FOLDER.rglob("*.yaml") if not path.name.endswith(".http.yaml"))
 GITHUB = "ghp_" + "a1b2" * 9
 ASK = '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"n":12345678901234567890123,"f":1.0}}'
