@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ext_recorder.cassette.events import Data
 from ext_recorder.cassette.reader import Reader
 from ext_recorder.errors import RecorderError
+from ext_recorder.messages.call_tracker import CallTracker
 from ext_recorder.protocols.dialect import DIALECTS
 from ext_sdk.core.wire.json_codec import loads
 
@@ -36,33 +36,27 @@ def attribute_calls(cassette: Path, moments: list[float], offset: float) -> list
         moments: in seconds, on the clock of the HTTP file.
         offset: seconds from the start of that clock to the start of the cassette.
     """
-    spans = _spans(cassette)
-    found: list[Call] = []
-    for moment in moments:
-        here = [id for id, begin, end in spans if begin <= moment - offset <= end]
-        found.append(here[0] if len(here) == 1 else None)
-    return found
-
-
-def _spans(cassette: Path) -> list[tuple[Call, float, float]]:
-    """Return the calls of the host: id, begin, end."""
-    began: dict[tuple[int, bytes], tuple[Call, float]] = {}  # clients of a socket server have ids of their own
-    found: list[tuple[Call, float, float]] = []
+    spans: list[tuple[Call, float, float]] = []  # id, begin and end of each call
     try:
         with Reader(cassette) as reader:
-            dialect = DIALECTS.get(reader.header.protocol)
-            for event in reader if dialect is not None and dialect.calls else ():
-                if not isinstance(event, Data) or event.raw or event.kind == "err" or dialect is None:
-                    continue
-                message = dialect.classify(event.payload)
-                if event.kind == "in" and message.kind == "request" and message.key is not None:
-                    began[event.conn, message.key] = (call_id(loads(message.text[slice(*message.span)])), event.time)
-                elif event.kind == "out" and message.kind == "response" and message.key is not None:
-                    id, time = began.pop((event.conn, message.key), (None, NEVER))
-                    found.append((id, time, event.time))
+            dialect = DIALECTS.get(reader.header.protocol) or DIALECTS["raw"]
+            calls: CallTracker[tuple[Call, float]] = CallTracker(dialect)
+            for event, payload in reader.messages() if dialect.calls else ():
+                message = dialect.classify(payload)
+                if event.kind == "out":
+                    call = calls.response(event, message)
+                    if call and dialect.is_last(message):
+                        spans.append((*call, event.time))
+                elif message.kind == "request" and message.key is not None:
+                    calls.request(event, message, (call_id(loads(message.text[slice(*message.span)])), event.time))
+            spans += [(*call, NEVER) for unanswered in calls.values() for call in unanswered]
     except (RecorderError, OSError):  # no cassette; the cause is reported elsewhere
-        return []
-    return [*found, *((id, time, NEVER) for id, time in began.values())]
+        spans = []
+    attributed: list[Call] = []
+    for moment in moments:
+        ids = [id for id, begin, end in spans if begin <= moment - offset <= end]
+        attributed.append(ids[0] if len(ids) == 1 else None)
+    return attributed
 
 
 MOST_PROBLEMS = 20  # listed individually

@@ -12,8 +12,9 @@ from jsonschema import Draft202012Validator
 
 from ext_recorder.batch.reports import Case
 from ext_recorder.cassette.age import check as check_age
-from ext_recorder.cassette.events import Data, Mark, pieces
+from ext_recorder.cassette.events import Mark
 from ext_recorder.cassette.reader import Reader
+from ext_recorder.messages.call_tracker import CallTracker
 from ext_recorder.messages.differences import Problem
 from ext_recorder.messages.json_values import join
 from ext_recorder.protocols.detection import redirected_address
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 
     from jsonschema import ValidationError
 
-    from ext_recorder.cassette.events import Event
+    from ext_recorder.cassette.events import Data, Event
     from ext_recorder.cassette.header import Header
     from ext_recorder.protocols.dialect import ClassifiedMessage, Dialect
     from ext_recorder.protocols.rules import Rules, Schema, StateMachine
@@ -90,7 +91,6 @@ def _problem(error: ValidationError) -> str:
 
 
 _ARROWS = {"in": ">", "out": "<"}
-_OTHER = {"in": "out", "out": "in"}
 
 
 class Call:
@@ -145,57 +145,44 @@ class EventClassifier:
     """Classifier of messages, in their order.
 
     Attributes:
-        open: calls without their last response, by (connection, side, id).
+        open: calls without their last response.
     """
 
     def __init__(self, dialect: Dialect, rules: Rules) -> None:
         self._dialect = dialect
         self._rules = rules
-        self.open: dict[tuple[int, str, bytes], list[Call]] = {}
+        self.open: CallTracker[Call] = CallTracker(dialect)
 
     def classify(self, event: Data, message: ClassifiedMessage, line: int) -> ClassifiedEvent:
         """Return the event of a message. A request opens a call, its last response closes it."""
-        arrow = _ARROWS[event.kind]
-        if message.kind == "response":
-            return self._response(event, message, arrow)
+        arrow, dialect = _ARROWS[event.kind], self._dialect
+        call = self.open.response(event, message)
+        is_notification = message.method and dialect.tag == "method"  # of a response: it ends a call
+        if message.kind == "response" and not is_notification:
+            if call is None:
+                return ClassifiedEvent((), message)
+            # A protocol without JSON-RPC has its own form of errors; in JSON-RPC a failure may be a result.
+            failed = dialect.tag != "method" and dialect.has_failed(message)
+            sign = "!" if message.at("/error") is not MISSING or failed else "="
+            split = [text for name in call.names for text in self._names(f"{arrow} {sign} {name}", message)]
+            return ClassifiedEvent(tuple(split), message, call, ends=dialect.is_last(message))
         names = self._names(f"{arrow} {message.method}", message)
+        if message.kind == "response":
+            return ClassifiedEvent(names, message, call, ends=dialect.is_last(message))
         if message.method in self._rules.excuses:
-            for pointer in pointers_of(self._dialect.references, message.method):
+            for pointer in pointers_of(dialect.references, message.method):
                 value = message.at(pointer)
-                for call in self.open.get((event.conn, event.kind, id_key(value, "")), ()):
+                for call in self.open.get((event.kind, event.conn, id_key(value, "")), ()):
                     call.excused = True
-        if message.kind == "request" and message.key is not None:
-            call = Call(event.kind, tuple(name[2:] for name in names), message, event.time, line)
-            self.open.setdefault((event.conn, event.kind, message.key), []).append(call)
-            return ClassifiedEvent(names, message, call)
-        return ClassifiedEvent(names, message)
+        if message.kind != "request" or message.key is None:
+            return ClassifiedEvent(names, message)
+        call = Call(event.kind, tuple(name[2:] for name in names), message, event.time, line)
+        self.open.request(event, message, call)
+        return ClassifiedEvent(names, message, call)
 
     def calls(self, conn: int, side: str) -> list[Call]:
         """Return the open calls of one side of a connection."""
-        return [call for key, calls in self.open.items() if key[:2] == (conn, side) for call in calls]
-
-    def _response(self, event: Data, message: ClassifiedMessage, arrow: str) -> ClassifiedEvent:
-        side = _OTHER[event.kind]
-        key = message.key
-        is_notification = message.method and self._dialect.tag == "method"  # it ends a call
-        if key is None and is_notification:
-            key = next((id for conn, requester, id in self.open if (conn, requester) == (event.conn, side)), None)
-        calls = self.open.get((event.conn, side, key)) if key is not None else None
-        call = calls[0] if calls else None
-        ends = self._dialect.is_last(message)
-        if calls and ends and key is not None:
-            del calls[0]
-            if not calls:
-                del self.open[event.conn, side, key]
-        if is_notification:
-            return ClassifiedEvent(self._names(f"{arrow} {message.method}", message), message, call, ends=ends)
-        if call is None:
-            return ClassifiedEvent((), message)
-        # A protocol without JSON-RPC has its own form of errors; in JSON-RPC a failure may be a result.
-        failed = self._dialect.tag != "method" and self._dialect.has_failed(message)
-        sign = "!" if message.at("/error") is not MISSING or failed else "="
-        names = [split for name in call.names for split in self._names(f"{arrow} {sign} {name}", message)]
-        return ClassifiedEvent(tuple(names), message, call, ends=ends)
+        return [call for key, calls in self.open.items() if key[:2] == (side, conn) for call in calls]
 
     def _names(self, name: str, message: ClassifiedMessage) -> tuple[str, ...]:
         pointer = self._rules.split.get(name)
@@ -313,8 +300,8 @@ class Linter:
             self._is_complete = event.kind == "exit" and isinstance(event.value, int) and not self._has_omissions
             self._has_omissions = self._has_omissions or event.kind == "omitted"
         elif event.kind in {"in", "out"} and event.conn:
-            for item in pieces(event.payload, self._framing) if event.raw else [event]:
-                if isinstance(item, (Data, Frame)):
+            for item in event.items(self._framing):
+                if isinstance(item, Frame):
                     self._message(event, self._dialect.classify(item.payload))
                 elif event.kind == "out" and self._rules.junk and not item.wire.isspace():
                     self._find(self._rules.junk, f"expected a message, found {item.wire[:_BYTES_SHOWN]!r}")

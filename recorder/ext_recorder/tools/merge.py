@@ -22,9 +22,9 @@ from ext_recorder.cassette.header import Header
 from ext_recorder.cassette.reader import Reader, dialect_of
 from ext_recorder.cassette.writer import encode_event, write_cassette
 from ext_recorder.errors import CassetteError, UsageError
+from ext_recorder.messages.call_tracker import CallTracker
 from ext_recorder.messages.matcher import MessageComparison
 from ext_recorder.messages.redaction import PLACEHOLDER
-from ext_sdk.core.wire.frames import Frame
 from ext_sdk.core.wire.framing import FRAMINGS
 
 from .message_list import content_hash
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from ext_recorder.protocols.dialect import ClassifiedMessage, Dialect
-    from ext_sdk.core.wire.framing import Framing
 
 
 def merge(paths: Sequence[Path], target: Path, *, replace: bool = False) -> int:
@@ -116,7 +115,7 @@ class _Merged:
 
     def session(self, path: Path, *, last: bool) -> Iterator[bytes]:
         """Yield the lines of the next session."""
-        policy = _Policy(self, last=last, unanswered=set() if last else _unanswered(path, self._dialect, self._framing))
+        policy = _Policy(self, last=last, unanswered=set() if last else _unanswered(path, self._dialect))
         selection = MessageFilter(self._dialect, self._framing, policy)
         self._offsets = dict(self._highest)
         base = self._time
@@ -186,23 +185,16 @@ class _Policy:
         return True
 
 
-def _unanswered(path: Path, dialect: Dialect, framing: Framing) -> set[int]:
+def _unanswered(path: Path, dialect: Dialect) -> set[int]:
     """Return the numbers of the host's requests without a response, counted from 1."""
-    waiting: dict[bytes, list[int]] = {}
+    calls: CallTracker[int] = CallTracker(dialect)
     count = 0
     with Reader(path) as reader:
-        for event in reader:
-            if not isinstance(event, Data) or event.kind == "err":
-                continue
-            for item in pieces(event.payload, framing) if event.raw else (Frame(event.payload, b""),):
-                message = dialect.classify(item.payload) if isinstance(item, Frame) else None
-                if message is None or message.key is None:
-                    count += bool(message and event.kind == "in" and message.kind == "request")
-                elif event.kind == "in" and message.kind == "request":
-                    count += 1
-                    waiting.setdefault(message.key, []).append(count)
-                elif event.kind == "out" and message.kind == "response" and dialect.is_last(message):
-                    calls = waiting.get(message.key)
-                    if calls:
-                        calls.pop(0)
-    return {number for calls in waiting.values() for number in calls}
+        for event, payload in reader.messages():
+            message = dialect.classify(payload)
+            if event.kind == "in":
+                count += message.kind == "request"
+                calls.request(event, message, count)
+            else:
+                calls.response(event, message)
+    return {number for numbers in calls.values() for number in numbers}

@@ -8,7 +8,8 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, TypeAlias
 
-from ext_recorder.cassette.events import OWN_FILES, Data, Mark, pieces
+from ext_recorder.cassette.events import OWN_FILES, Data, Mark
+from ext_recorder.messages.call_tracker import CallTracker
 from ext_sdk.core.wire.frames import Frame
 
 if TYPE_CHECKING:
@@ -70,50 +71,32 @@ class MessageList:
     def __init__(self, reader: Reader, framing: Framing, comparison: MessageComparison) -> None:
         self.listed: list[Message] = []
         self.exit: int | str | None = None
-        calls: dict[tuple[str, int, bytes], list[Message]] = {}
+        calls: CallTracker[Message] = CallTracker(comparison.dialect)
         for event in reader:
             if isinstance(event, Mark):
                 self.exit = event.value if event.kind == "exit" else self.exit
                 continue
             for index, message in messages(event, framing, comparison):
-                self._add(event, message, (reader.line, index), comparison, calls)
-
-    def _add(
-        self,
-        event: Data,
-        message: ClassifiedMessage,
-        place: Place,
-        comparison: MessageComparison,
-        calls: dict[tuple[str, int, bytes], list[Message]],
-    ) -> None:
-        requester = "in" if event.kind == "out" else "out"
-        requests = calls.get((requester, event.conn, message.key or b"")) if message.kind == "response" else None
-        if requests:
-            content = content_hash(comparison.value(message, requests[0].method, requests[0].about))
-            requests[0].responses.append((place, content))
-            if comparison.dialect.is_last(message):
-                requests.pop(0)
-            return
-        # A subject that is a generated name differs in every session.
-        generated = comparison.names(message) + comparison.handed(message)
-        about = (
-            "" if comparison.dialect.subject.get(message.method, "") in generated else comparison.dialect.about(message)
-        )
-        content = content_hash(comparison.value(message))
-        listed = Message(len(self.listed), event.kind, message, place, content=content, about=about)
-        self.listed.append(listed)
-        if message.kind == "request" and message.key is not None:
-            calls.setdefault((event.kind, event.conn, message.key), []).append(listed)
+                place = (reader.line, index)
+                if request := calls.response(event, message):
+                    content = content_hash(comparison.value(message, request.method, request.about))
+                    request.responses.append((place, content))
+                    continue
+                # A subject that is a generated name differs in every session.
+                generated = comparison.names(message) + comparison.handed(message)
+                has_subject = comparison.dialect.subject.get(message.method, "") not in generated
+                about = comparison.dialect.about(message) if has_subject else ""
+                content = content_hash(comparison.value(message))
+                listed = Message(len(self.listed), event.kind, message, place, content=content, about=about)
+                self.listed.append(listed)
+                calls.request(event, message, listed)
 
 
 def messages(event: Event, framing: Framing, comparison: MessageComparison) -> Iterator[tuple[int, ClassifiedMessage]]:
     """Yield the messages of an event with their indexes in it."""
     if not isinstance(event, Data) or event.kind == "err" or event.conn == OWN_FILES:
         return
-    if not event.raw:
-        yield 0, comparison.dialect.classify(event.payload)
-        return
-    for index, item in enumerate(pieces(event.payload, framing)):
+    for index, item in enumerate(event.items(framing)):
         yield index, comparison.dialect.classify(item.payload if isinstance(item, Frame) else item.wire)
 
 

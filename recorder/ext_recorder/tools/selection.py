@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ext_recorder.cassette.events import OWN_FILES, Data, pieces
+from ext_recorder.cassette.events import OWN_FILES, Data
+from ext_recorder.messages.call_tracker import CallTracker
 from ext_sdk.core.wire.frames import Frame
 
 if TYPE_CHECKING:
@@ -55,8 +56,8 @@ class MessageFilter:
         self._dialect = dialect
         self._framing = framing
         self._policy = policy
-        self._keeps_last = True  # whether the host's last message is kept
-        self._calls: dict[tuple[str, int, bytes], list[bool]] = {}  # open calls: whether each is kept
+        self._keeps_last = True  # the host's last message is kept
+        self._calls: CallTracker[bool] = CallTracker(dialect)  # True for calls that are kept
         self.kept = self.all = self.requests = 0
         self.methods: dict[str, None] = {}
 
@@ -68,10 +69,9 @@ class MessageFilter:
             return event if self._keeps_last else None
         if not event.raw:
             return event if self._keeps(event, event.payload) else None
-        items = pieces(event.payload, self._framing)
         kept = [
             item.wire
-            for item in items
+            for item in event.items(self._framing)
             if (self._keeps(event, item.payload) if isinstance(item, Frame) else self._keeps_last)
         ]
         return Data(event.kind, event.time, b"".join(kept), raw=True, conn=event.conn) if kept else None
@@ -84,26 +84,14 @@ class MessageFilter:
         message = self._dialect.classify(payload)
         self.methods.setdefault(message.method)
         if message.kind == "response":
-            keeps = self._keeps_response(event, message)
+            call = self._calls.response(event, message)
+            keeps = self._keeps_last if call is None else call  # without a request, as the messages around it
         elif event.kind == "in":
             self.requests += message.kind == "request"
             keeps = self._keeps_last = self._policy.keeps(message, event.time, self.requests)
         else:
             keeps = self._keeps_last and self._policy.keeps_output(message, event.time, in_call=self.has_open_call())
-        if message.kind == "request" and message.key is not None:
-            self._calls.setdefault((event.kind, event.conn, message.key), []).append(keeps)
+        self._calls.request(event, message, keeps)
         self.all += 1
         self.kept += keeps
-        return keeps
-
-    def _keeps_response(self, event: Data, message: ClassifiedMessage) -> bool:
-        key = ("in" if event.kind == "out" else "out", event.conn, message.key or b"")
-        calls = self._calls.get(key)
-        if not calls:  # without a request, it belongs to the messages around it
-            return self._keeps_last
-        keeps = calls[0]
-        if self._dialect.is_last(message):
-            calls.pop(0)
-            if not calls:
-                del self._calls[key]
         return keeps

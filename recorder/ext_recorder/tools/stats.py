@@ -9,18 +9,15 @@ from __future__ import annotations
 from array import array
 from typing import TYPE_CHECKING
 
-from ext_recorder.cassette.events import OWN_FILES, Data, pieces
 from ext_recorder.cassette.reader import Reader
+from ext_recorder.messages.call_tracker import CallTracker
 from ext_recorder.protocols.dialect import DIALECTS
-from ext_sdk.core.wire.frames import Frame
-from ext_sdk.core.wire.framing import FRAMINGS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
     from ext_recorder.cassette.events import Stream
-    from ext_recorder.protocols.dialect import ClassifiedMessage, Dialect
 
 PERCENTILES = (50, 90, 99)
 TEXT_COLUMNS = 2  # the first columns of the table; the others contain numbers
@@ -89,16 +86,32 @@ def collect(path: Path, _name: str, *, subjects: bool = False) -> list[MethodSta
     Raises:
         CassetteError: the file cannot be read.
     """
+    sums: dict[tuple[str, str], MethodStats] = {}
     with Reader(path) as reader:
-        counter = _Counter(DIALECTS.get(reader.header.protocol) or DIALECTS["jsonrpc"], subjects=subjects)
-        framing = FRAMINGS[reader.header.framing]
-        for event in reader:
-            if not isinstance(event, Data) or event.kind == "err" or event.conn == OWN_FILES:
-                continue
-            for item in pieces(event.payload, framing) if event.raw else (Frame(event.payload, b""),):
-                if isinstance(item, Frame):
-                    counter.add(event, item.payload)
-    return counter.stats()
+        dialect = DIALECTS.get(reader.header.protocol) or DIALECTS["jsonrpc"]
+        calls: CallTracker[tuple[float, MethodStats]] = CallTracker(dialect)
+        for event, payload in reader.messages():
+            message = dialect.classify(payload)
+            if message.kind == "response":
+                call = calls.response(event, message)
+                if call is None:
+                    continue  # without a request, it belongs to no method
+                start, stats = call
+                stats.answered += len(payload)
+                if dialect.is_last(message):
+                    stats.times.append(max(0.0, event.time - start))
+                    stats.errors += dialect.is_failure(message)
+            elif message.kind != "other":
+                about = dialect.about(message) if subjects else ""
+                method = f"{message.method} {about}" if about else message.method
+                stats = sums.setdefault((event.kind, method), MethodStats(event.kind, method))
+                stats.count += 1
+                stats.asked += len(payload)
+                calls.request(event, message, (event.time, stats))
+    for unanswered in calls.values():
+        for _, stats in unanswered:
+            stats.open += 1
+    return list(sums.values())
 
 
 def merge_stats(counted: Iterable[list[MethodStats]]) -> list[MethodStats]:
@@ -108,51 +121,6 @@ def merge_stats(counted: Iterable[list[MethodStats]]) -> list[MethodStats]:
         for stats in cassette:
             sums.setdefault((stats.by, stats.method), MethodStats(stats.by, stats.method)).add(stats)
     return sorted(sums.values(), key=lambda stats: (stats.by, -stats.count, stats.method))
-
-
-class _Counter:
-    """Counter of the messages of one cassette; pairs responses with their requests."""
-
-    def __init__(self, dialect: Dialect, *, subjects: bool) -> None:
-        self._dialect = dialect
-        self._subjects = subjects
-        self._stats: dict[tuple[str, str], MethodStats] = {}
-        self._open: dict[tuple[str, int, bytes], list[tuple[float, MethodStats]]] = {}
-
-    def add(self, event: Data, payload: bytes) -> None:
-        message = self._dialect.classify(payload)
-        if message.kind == "response":
-            self._add_response(event, message, len(payload))
-        elif message.kind != "other":
-            about = self._dialect.about(message) if self._subjects else ""
-            method = f"{message.method} {about}" if about else message.method
-            stats = self._stats.setdefault((event.kind, method), MethodStats(event.kind, method))
-            stats.count += 1
-            stats.asked += len(payload)
-            if message.kind == "request" and message.key is not None:
-                self._open.setdefault((event.kind, event.conn, message.key), []).append((event.time, stats))
-
-    def stats(self) -> list[MethodStats]:
-        for calls in self._open.values():
-            for _, stats in calls:
-                stats.open += 1
-        return list(self._stats.values())
-
-    def _add_response(self, event: Data, message: ClassifiedMessage, size: int) -> None:
-        requester = "in" if event.kind == "out" else "out"
-        key = (requester, event.conn, message.key or b"null")
-        calls = self._open.get(key)
-        if not calls:
-            return  # without a request, it belongs to no method
-        start, stats = calls[0]
-        stats.answered += size
-        if not self._dialect.is_last(message):
-            return
-        stats.times.append(max(0.0, event.time - start))
-        stats.errors += self._dialect.is_failure(message)
-        calls.pop(0)
-        if not calls:
-            del self._open[key]
 
 
 def table(methods: list[MethodStats]) -> list[str]:

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import re
 
-from ext_recorder.cassette.events import STDERR_FRAMING, Data, omitted, pieces
+from ext_recorder.cassette.events import Data, omitted
+from ext_recorder.messages.call_tracker import CallTracker
 from ext_recorder.protocols.detection import redirected_address
 from ext_recorder.protocols.dialect import DIALECTS
 from ext_sdk.core.wire.frames import Frame
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
     from ext_recorder.cassette.events import Event
     from ext_recorder.cassette.header import Header
-    from ext_recorder.protocols.dialect import ClassifiedMessage, Dialect
+    from ext_recorder.protocols.dialect import ClassifiedMessage
 
 
 class Entry:
@@ -60,17 +61,6 @@ class Entry:
         self.last = True
 
 
-class _Open:
-    """A request without its last response."""
-
-    __slots__ = ("method", "number", "time")
-
-    def __init__(self, number: int, time: float, method: str) -> None:
-        self.number = number
-        self.time = time
-        self.method = method
-
-
 class Timeline:
     """Converter of events to entries; pairs responses with the open requests of both sides.
 
@@ -86,29 +76,33 @@ class Timeline:
         self.dialect = DIALECTS[header.protocol if header.protocol in DIALECTS else "jsonrpc"]
         self._framing = FRAMINGS[header.framing]
         self._redact = redact
-        self._calls: dict[tuple[str, int, bytes], list[_Open]] = {}
+        self._calls: CallTracker[tuple[int, float, str]] = CallTracker(self.dialect)  # number, time and method
         self._count = 0
 
     def open_call(self, stream: str, conn: int, key: bytes) -> int | None:
         """Return the number of the open call that this side made with this id; None if no such call is open."""
-        calls = self._calls.get((stream, conn, key))
-        return calls[0].number if calls else None
+        call = self._calls.first((stream, conn, key))
+        return call[0] if call else None
 
     def entries(self, event: Event) -> Iterator[Entry]:
         """Yield the entries of an event: usually one; raw bytes may hold several messages."""
-        if not isinstance(event, Data):
-            yield Entry(event, event.kind, _mark_label(event.kind, event.value))
+        if isinstance(event, Data):
+            for item in event.items(self._framing):
+                if isinstance(item, Frame):
+                    yield self._entry(event, item.payload)
+                else:
+                    text = self._text(item.wire)
+                    yield Entry(event, "junk", f"{len(item.wire)} bytes, {item.reason}", without_colors(text), text)
             return
-        framing = STDERR_FRAMING if event.kind == "err" else self._framing
-        if not event.raw:
-            yield self._entry(event, event.payload)
-            return
-        for item in pieces(event.payload, framing):
-            if isinstance(item, Frame):
-                yield self._entry(event, item.payload)
-            else:
-                text = self._text(item.wire)
-                yield Entry(event, "junk", f"{len(item.wire)} bytes, {item.reason}", without_colors(text), text)
+        kind, value = event.kind, event.value
+        label = f"{kind} {value}"
+        if kind == "eof":
+            label = {"in": "end of input", "out": "end of output"}.get(str(value), "end of stderr")
+        elif kind == "open":
+            label = "connected"
+        elif kind == "omitted":
+            label = f"a message of {value.split()[0]} bytes, left out" if isinstance(value, str) else kind
+        yield Entry(event, kind, label)
 
     def _entry(self, event: Data, payload: bytes) -> Entry:
         text = self._text(payload)
@@ -129,48 +123,32 @@ class Timeline:
         if message.kind == "request":
             entry.call = self._count
             self._count += 1
-            if message.key is not None:
-                opened = _Open(entry.call, event.time, message.method)
-                self._calls.setdefault((event.kind, event.conn, message.key), []).append(opened)
+            self._calls.request(event, message, (entry.call, event.time, message.method))
         return entry
 
     def _response(self, event: Data, message: ClassifiedMessage) -> Entry:
-        asked = "in" if event.kind == "out" else "out"
-        place = (asked, event.conn, message.key or b"null")
-        calls = self._calls.get(place)
-        call = calls[0] if calls else None
-        method = call.method if call else ""
+        call = self._calls.response(event, message)
+        error, kind, text = message.at("/error"), "response", _content(message)
+        if isinstance(error, dict):
+            kind, text = "error", f"error {error.get('code')}: {error.get('message')}"
+        elif self.dialect.has_failed(message):
+            content = message.at(f"/{message.form.content[0]}")
+            members = message.members | (content if isinstance(content, dict) else {})
+            reasons = [reason for key in ("message", "error") if isinstance(reason := members.get(key), str) and reason]
+            kind, text = "failure", f"failed: {'; '.join(reasons) or text}"
         last = self.dialect.is_last(message)
         id = "" if message.envelope is None else f" #{message.id or 'null'}"
-        label = f"{method or message.method or 'an answer to nothing'}{id}{'' if last else ' …'}"
-        kind, text = _outcome(message, self.dialect)
-        entry = Entry(event, kind, label, text, message.text)
+        method = (call[2] if call else "") or message.method or "an answer to nothing"
+        entry = Entry(event, kind, f"{method}{id}{'' if last else ' …'}", text, message.text)
         entry.message = message
         entry.last = last
-        if calls and call:
-            entry.took = event.time - call.time
-            entry.call = call.number
-            if last:
-                del calls[0]
-                if not calls:
-                    del self._calls[place]
+        if call:
+            entry.call = call[0]
+            entry.took = event.time - call[1]
         return entry
 
     def _text(self, data: bytes) -> str:
         return self._redact(data).decode("utf-8", "surrogateescape")
-
-
-def _outcome(message: ClassifiedMessage, dialect: Dialect) -> tuple[str, str]:
-    """Return the kind of a response and its text."""
-    error = message.at("/error")
-    if isinstance(error, dict):
-        return "error", f"error {error.get('code')}: {error.get('message')}"
-    if not dialect.has_failed(message):
-        return "response", _content(message)
-    content = message.at(f"/{message.form.content[0]}")
-    members = message.members | (content if isinstance(content, dict) else {})
-    reasons = [text for key in ("message", "error") if isinstance(text := members.get(key), str) and text]
-    return "failure", f"failed: {'; '.join(reasons) or _content(message)}"
 
 
 def content_of(message: ClassifiedMessage) -> tuple[str, int, int]:
@@ -193,13 +171,3 @@ _COLORS = re.compile(r"\x1b\[[0-9;:]*[mK]")
 def without_colors(line: str) -> str:
     """Return a line of text without the control sequences of colors, and without a carriage return at its end."""
     return _COLORS.sub("", line).removesuffix("\r") if "\x1b" in line or "\r" in line else line
-
-
-def _mark_label(kind: str, value: int | str) -> str:
-    if kind == "eof":
-        return {"in": "end of input", "out": "end of output"}.get(str(value), "end of stderr")
-    if kind == "open":
-        return "connected"
-    if kind == "omitted":
-        return f"a message of {value.split()[0]} bytes, left out" if isinstance(value, str) else kind
-    return f"{kind} {value}"
