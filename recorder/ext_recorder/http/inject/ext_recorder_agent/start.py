@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import os
 
-from ext_recorder.http.inject.ext_recorder_agent import call_context
-
+from . import call_context
 from .clock import RecordedClock
 from .import_hook import ImportHook
 from .subprocess_audit import audit_subprocesses
@@ -72,7 +71,7 @@ def start() -> None:
         **dict.fromkeys(LOOPS, _use_asyncio),
     }
     if kinds:
-        from ext_recorder.http.inject.ext_recorder_agent import determinism
+        from . import determinism
 
         call_context.everywhere = True
         repeated = determinism.install(kinds.split(","), seed, times, int(epoch or 0) if mode == REPLAY else 0)
