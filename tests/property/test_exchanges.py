@@ -155,7 +155,7 @@ def _played(path: Path, options: Options, said: bytes, cuts: Sequence[int], *, p
                 yield [_shown(action) for action in stage.take()]
         player.receive_eof()
         yield [_shown(action) for action in stage.take()]
-        yield player.told, player.played_to, reader.line, player.unconsumed_input()
+        yield player.differences, player.played_to, reader.line, player.unconsumed_input()
 
 
 def _shown(action: Action) -> tuple[object, ...]:

@@ -18,9 +18,9 @@ class Write:
     Attributes:
         stream: "out" or "err".
         data: the bytes.
-        after: how long after the host's last message this came in the recording, in seconds.
-        delay: how much later it is to come at any pace, in seconds.
-        apart: write it only after the reader has read what was written before.
+        after: seconds since the host's last message, in the recording.
+        delay: seconds to wait in addition, at any speed.
+        apart: write it only after the reader has read all previous output.
     """
 
     __slots__ = ("after", "apart", "data", "delay", "stream")
@@ -52,7 +52,7 @@ class Close:
 
 
 class Exit:
-    """End with this exit code, or by the signal of this name; nothing comes after it. `after` as in Write."""
+    """Exit with this code, or by the signal of this name; it is the last action. `after` as in Write."""
 
     __slots__ = ("after", "status")
 
@@ -68,18 +68,17 @@ Action = Write | Close | Exit
 
 
 class ActionBuffer:
-    """Buffer of actions. Consecutive writes are merged, unless the pace of the recording counts.
+    """Buffer of actions. Consecutive writes are merged, unless the replay is paced.
 
     Args:
         paced: keep each event's own time.
-        apart: keep responses and what is not a response in separate writes, see `pace`.
+        apart: keep responses and other messages in separate writes, see `event_loop`.
 
     Attributes:
-        after: the time of what is said next.
-        overhear: wants to be told what the host says; None: no need.
-        idle: what was to be done by way of faults, and never was; told in the end.
-        over: an Exit was said; whatever comes now is too late.
-        size: bytes said since the last `take`.
+        after: recorded time of the next output, see Write.
+        on_host_data: receives all bytes of the host; None if not wanted.
+        over: an Exit was added; later actions have no effect.
+        size: bytes of output since the last `take`.
     """
 
     __slots__ = ("_actions", "_apart", "_last", "_next_apart", "_out", "_paced", "after", "over", "size")
@@ -99,7 +98,7 @@ class ActionBuffer:
 
     @property
     def plain(self) -> bool:
-        """Return True if the time of a message in the recording does not count, and nothing is done to messages."""
+        """Return True if the recorded time of a message does not matter, and messages are not changed."""
         return not self._paced
 
     @property
@@ -115,14 +114,14 @@ class ActionBuffer:
             answers: the message is a response.
         """
         if answers is not self._last and data:
-            self._turn(answers=answers)
+            self._separate(answers=answers)
         self._out.append(data)
         self.size += len(data)
         if self._paced:
             self._flush()
 
     def err(self, data: bytes) -> None:
-        """Say something on stderr."""
+        """Write to stderr."""
         self._flush()
         self._actions.append(Write("err", data, self.after))
         self.size += len(data)
@@ -133,7 +132,7 @@ class ActionBuffer:
         self._actions.append(Close(stream, self.after))
 
     def exit(self, status: int | str) -> None:
-        """End."""
+        """Exit with this code, or by the signal of this name."""
         if not self.over:
             self._flush()
             self._actions.append(Exit(status, self.after))
@@ -149,10 +148,10 @@ class ActionBuffer:
         if not self.size:
             return b""
         out = self._out
-        said = out[0] if len(out) == 1 else b"".join(out)
+        data = out[0] if len(out) == 1 else b"".join(out)
         out.clear()
         self.size = 0
-        return said
+        return data
 
     def take(self) -> list[Action]:
         """Return the actions since the last call."""
@@ -161,8 +160,8 @@ class ActionBuffer:
         self.size = 0
         return actions
 
-    def _turn(self, *, answers: bool) -> None:
-        """Separate the next message from those before it, which are of the other kind."""
+    def _separate(self, *, answers: bool) -> None:
+        """Separate the next message from the previous ones, which are of the other kind."""
         if self._apart and self._last is not None:
             self._flush()
             self._next_apart = True

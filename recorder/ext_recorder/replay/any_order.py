@@ -1,18 +1,22 @@
-"""The threads that no live message has begun yet, and how they are found: for order `any`."""
+"""Order `any`: each message of the host plays its thread, in whatever order the messages come.
+
+`Upcoming` uses the same index for order `strict`, after a host has left the recorded order.
+"""
 
 from __future__ import annotations
 
 from collections import deque
 from itertools import islice
 
-from ext_recorder.cassette.events import MESSAGE_LIMIT_BYTES
+from ext_recorder.cassette.events import MESSAGE_LIMIT_BYTES, Mark
 from ext_recorder.errors import UsageError
 from ext_recorder.protocols.fast_id import scan_id
 
 from .mismatch import describe
 from .partition import RecordingPartitioner
 from .player import LISTED, NEAR, SECOND_CONNECTION, Player
-from .threads import Scheduler
+from .request_matcher import recorded_requests
+from .threads import CallChain, Scheduler
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,14 +29,14 @@ if TYPE_CHECKING:
     from .actions import ActionBuffer
     from .request_matcher import RecordedRequest, RequestMatcher
     from .response_writer import ResponseWriter
-    from .threads import CallChain, Spoiled
+    from .threads import Spoiled
 
 
 class CallIndex:
-    """Free threads, by the text of the message that begins them and by its meaning.
+    """Index of the threads that no live message has begun yet, by the text and the value of their first message.
 
     Args:
-        requests: finds the meaning of messages.
+        requests: returns keys that are equal for messages of equal value.
         accepts: returns True if a live message is the recorded one.
     """
 
@@ -48,13 +52,13 @@ class CallIndex:
         return iter(self._threads.values())
 
     def add(self, thread: CallChain) -> None:
-        """A thread that begins with a message."""
+        """Add a thread that begins with a message."""
         self._threads[thread.number] = thread
         assert thread.origin is not None
         self._by_text.setdefault(_text_key(thread.origin.payload), deque()).append(thread)
 
     def take(self, thread: CallChain) -> None:
-        """A live message has begun it."""
+        """Remove a thread that a live message has begun."""
         thread.taken = True
         del self._threads[thread.number]
         assert thread.origin is not None
@@ -66,26 +70,33 @@ class CallIndex:
             del self._by_text[key]
 
     def clear(self) -> None:
-        """Nothing will be looked up any more."""
+        """Remove all threads."""
         self._threads.clear()
         self._by_text.clear()
         self._by_key.clear()
 
     def find_exact(self, payload: bytes) -> CallChain | None:
-        """The first thread whose message has the same bytes but for its id."""
-        for spelling in self._spellings(payload):
-            thread = self._first(self._by_text.get(_text_key(spelling)), payload)
+        """Return the first thread whose message has the same bytes except for its id."""
+        for candidate in self._candidates(payload):
+            thread = self._first(self._by_text.get(_text_key(candidate)), payload)
             if thread is not None:
                 return thread
         return None
 
     def find_equivalent(self, payload: bytes) -> CallChain | None:
-        """The first one whose message matches; the first time, all of them are read for that."""
-        self._make_keys()
+        """Return the first thread whose message matches. The first call parses the messages of all threads."""
         requests = self._requests
-        for spelling in self._spellings(payload):
-            clean, unredacted = requests.neutral(spelling), requests.dialect.classify(spelling)
-            # A cassette that was recorded without redaction has the secrets of the live message.
+        last = next(reversed(self._threads), -1)
+        for number in range(self._keyed, last + 1):
+            thread = self._threads.get(number)
+            if thread is not None and thread.origin is not None and thread.origin.is_message:
+                canonical = requests.bindings.canonical(thread.origin.payload)
+                key = requests.matcher.key(requests.dialect.classify(canonical))
+                self._by_key.setdefault(key, deque()).append(thread)
+        self._keyed = max(self._keyed, last + 1)
+        for candidate in self._candidates(payload):
+            clean, unredacted = requests.neutral(candidate), requests.dialect.classify(candidate)
+            # A cassette that was recorded without redaction contains the secrets of the live message.
             for message in (clean,) if clean.text == unredacted.text else (clean, unredacted):
                 thread = self._first(self._by_key.get(requests.matcher.key(message)), payload)
                 if thread is not None:
@@ -113,24 +124,18 @@ class CallIndex:
                 self._by_key.setdefault(key, deque()).append(thread)
         self._keyed = max(self._keyed, last + 1)
 
-    def _spellings(self, payload: bytes) -> Iterator[bytes]:
+    def _candidates(self, payload: bytes) -> Iterator[bytes]:
         """Yield the message with each placeholder that its paths may have."""
         bindings = self._requests.bindings
         yield bindings.to_placeholders(payload)
         for name, value in self._requests.unbound(payload):
-            for neutral in self._neutrals(name):
-                if bindings.live(neutral) is None:
-                    yield bindings.to_placeholders_if(neutral, value, payload)
-
-    def _neutrals(self, name: str) -> Iterator[str]:
-        """The neutral spellings of a binding that occur in what is free."""
-        for spelling in self._requests.bindings.placeholders_of(name):
-            spelled = spelling.encode()
-            if self._requests.bindings.live(spelling) is None and not any(
-                thread.origin is not None and spelled in thread.origin.payload for thread in self
-            ):
-                return
-            yield spelling
+            for placeholder in bindings.placeholders_of(name):
+                if bindings.live(placeholder) is not None:
+                    continue
+                wanted = placeholder.encode()
+                if not any(thread.origin is not None and wanted in thread.origin.payload for thread in self):
+                    break  # the recording has no further placeholder of this name
+                yield bindings.to_placeholders_if(placeholder, value, payload)
 
 
 def _text_key(payload: bytes) -> int:
@@ -141,12 +146,55 @@ def _text_key(payload: bytes) -> int:
 
 READ_AHEAD = 64  # threads
 
-# Number of threads that are compared before the rest of the cassette is read; it takes some 50 ms.
+# Maximum number of threads that are compared by value before the rest of the cassette is read; that takes some 50 ms.
 KEYED_EARLY = 2_000
 
 
+class Upcoming:
+    """Index of the next messages of the host, in a window of lines. Each line is read once, even for many misses.
+
+    Args:
+        reader: the cassette, at its start.
+        framing: of the session.
+        is_apart: returns True for a recorded message that is no longer in the recorded order.
+        size: lines in the window.
+    """
+
+    def __init__(
+        self,
+        reader: Reader,
+        requests: RequestMatcher,
+        framing: Framing,
+        is_apart: Callable[[RecordedRequest], bool],
+        size: int,
+    ) -> None:
+        self._reader = reader
+        self._events = iter(reader)
+        self._framing = framing
+        self._size = size
+        self._threads: deque[tuple[int, CallChain]] = deque()  # with their lines
+        self._index = CallIndex(requests, lambda item, payload: not is_apart(item) and requests.matches(item, payload))
+        self._count = 0
+
+    def line_of(self, payload: bytes, since: int) -> int:
+        """Return the line of the first message, from line `since` on, that a live message matches; 0 if none does."""
+        threads, index = self._threads, self._index
+        while self._reader.line < since + self._size and (event := next(self._events, None)) is not None:
+            if isinstance(event, Mark) and event.kind == "exit":
+                self._events = iter(())  # the child sent no response after it
+            elif (line := self._reader.line) >= since:
+                for item in recorded_requests(event, line, self._framing):
+                    threads.append((line, CallChain(item, event.time, self._count)))
+                    index.add(threads[-1][1])
+                    self._count += 1
+        while threads and threads[0][0] < since:
+            index.take(threads.popleft()[1])
+        thread = index.find_equivalent(payload)
+        return thread.origin.line if thread is not None and thread.origin is not None else 0
+
+
 class AnyOrderPlayer(Player):
-    """Plays the threads of a cassette in the order in which the host begins them.
+    """Player for order `any`: plays the threads of a cassette in the order in which the host begins them.
 
     Args:
         reader: the cassette, at its start.
@@ -167,26 +215,24 @@ class AnyOrderPlayer(Player):
         self._all_read = False
         self._partition = RecordingPartitioner(requests, framing)
         self._index = CallIndex(requests, requests.accepts)
-        self._played = bytearray()  # by number: those that were taken
-        self._running = Scheduler(requests, actions, self._settle, self._play)
-        self._left: list[RecordedRequest] | None = (
-            None  # once nothing will be looked up any more: the first that never came
-        )
+        self._played = bytearray()  # 1 at the number of each thread that was played
+        self._running = Scheduler(requests, actions, self._play, self._settle)
+        self._left: list[RecordedRequest] | None = None  # the first that never came, once the session ends
         self._left_count = 0
-        self._cut_off: list[CallChain] = []  # begun, and without an answer in the recording
-        self._unanswered: frozenset[int] | None = None  # lines of such requests, once they were looked for
+        self._cut_off: list[CallChain] = []  # begun, and without a response in the recording
+        self._unanswered: frozenset[int] | None = None  # lines of such requests, set by the first search
 
     # Reading
 
     def _read(self) -> bool:
-        """Read one more event. Returns whether there was one."""
+        """Read one more event. Return False at the end of the cassette."""
         event = next(self._events, None)
         if event is None:
             self._all_read = True
             return False
         if event.conn != 1:
             raise UsageError(f"{self._name}:{self._reader.line}: {SECOND_CONNECTION}")
-        for thread in self._cut_up(self._partition, event, self._reader.line):
+        for thread in self._partition.take(event, self._reader.line):
             if self._left is not None:
                 self._leave(thread)
                 continue
@@ -203,11 +249,22 @@ class AnyOrderPlayer(Player):
         if self._left is not None and len(self._left) < LISTED and thread.origin is not None:
             self._left.append(thread.origin)
 
+    def _leave_all(self) -> list[RecordedRequest]:
+        """Return the list of messages that are left, with those that were read so far."""
+        if self._left is None:
+            self._left = []
+            for thread in self._index:
+                self._leave(thread)
+        return self._left
+
     def start(self) -> None:
         self._running.begin(self._partition.first)
 
-    def _hear(self, payload: bytes) -> None:
-        if self._kind(payload) == "response" and self._running.answered(payload):
+    def _receive_message(self, payload: bytes) -> None:
+        dialect = self._requests.dialect
+        seen = scan_id(payload) if dialect.id_only else None
+        kind = seen[0] if seen else dialect.classify(payload).kind
+        if kind == "response" and self._running.answered(payload):
             self._refuse_cut_off()
             return
         thread = self._find(payload)
@@ -226,11 +283,7 @@ class AnyOrderPlayer(Player):
         if not self._actions.over and self._ends_session(payload):
             self._mark("in")
 
-    def _kind(self, payload: bytes) -> str:
-        seen = scan_id(payload) if self._requests.dialect.id_only else None
-        return seen[0] if seen else self._requests.dialect.classify(payload).kind
-
-    def _hear_junk(self, wire: bytes) -> None:
+    def _receive_junk(self, wire: bytes) -> None:
         thread = self._index.find_exact(wire)
         while thread is None and not self._all_read:
             self._read_on()
@@ -255,24 +308,21 @@ class AnyOrderPlayer(Player):
     def _running_again(self, *, withdraw: bool) -> Scheduler:
         return self._running
 
-    def _hear_eof(self) -> None:
+    def _receive_end(self) -> None:
         self._refuse_waiting(self._running)
         self._mark("in")
         if not self._actions.over:
             self._end(0)
 
-    def _hear_signal(self, name: str) -> None:
+    def _handle_signal(self, name: str) -> None:
         self._mark(name)
         if not self._actions.over:
             self._end(name)
 
     def _mark(self, name: str) -> None:
-        """The end of the input, or a signal: the session is as good as over, and nothing is looked up any more."""
-        if self._left is None:
-            self._left = []
-            for thread in self._index:
-                self._leave(thread)
-            self._index.clear()
+        """Play what follows the end of the input, or a signal. After it, no more messages of the host come."""
+        self._leave_all()
+        self._index.clear()
         while not self._partition.marks.get(name) and self._read():
             pass
         threads = self._partition.marks.get(name)
@@ -280,32 +330,25 @@ class AnyOrderPlayer(Player):
             self._running.begin(threads.pop(0))
 
     def _begin(self, thread: CallChain) -> None:
-        """A live message has begun this thread: it is no longer free."""
+        """Play a thread that a live message has begun."""
         self._index.take(thread)
         self._played.extend(bytes(max(0, thread.number + 1 - len(self._played))))
         self._played[thread.number] = 1
         self._running.begin(thread)
-        if (
-            thread.open
-            and self._all_read
-            and thread.origin is not None
-            and thread.origin.line in self._unanswered_lines()
-        ):
-            self._cut_off.append(thread)
+        if thread.open and self._all_read and thread.origin is not None:
+            if self._unanswered is None:
+                from .unanswered import unanswered
+
+                with self._reader.again() as reader:
+                    requests = unanswered(reader, self._requests.dialect, self._framing)
+                self._unanswered = frozenset(request.line for request in requests)
+            if thread.origin.line in self._unanswered:
+                self._cut_off.append(thread)
         self._refuse_cut_off()
-
-    def _unanswered_lines(self) -> frozenset[int]:
-        if self._unanswered is None:
-            from .unanswered import unanswered
-
-            with self._reader.again() as reader:
-                found = unanswered(reader, self._requests.dialect, self._framing)
-            self._unanswered = frozenset(item.line for item in found)
-        return self._unanswered
 
     def _refuse_cut_off(self) -> None:
         """Refuse the calls whose recorded events are all replayed and contain no response."""
-        for thread in [each for each in self._cut_off if each.position >= len(each.steps)]:
+        for thread in [thread for thread in self._cut_off if thread.position >= len(thread.steps)]:
             self._cut_off.remove(thread)
             if thread.origin is not None and not self._actions.over:
                 self._refuse_unanswered(thread.origin)
@@ -313,10 +356,10 @@ class AnyOrderPlayer(Player):
     # Which thread
 
     def _find(self, payload: bytes) -> CallChain | None:
-        """The first free thread that this message begins."""
+        """Return the first thread that this message begins; read on until there is one."""
         while True:
             thread = self._index.find_exact(payload)
-            # Keys are dear: they are asked early while there are few, else when there is nothing more to read.
+            # Keys are slow to make: they are used early while there are few threads, else once all is read.
             if thread is None and (self._all_read or self._partition.count <= KEYED_EARLY):
                 thread = self._index.find_equivalent(payload)
             if thread is not None or self._all_read:
@@ -324,35 +367,32 @@ class AnyOrderPlayer(Player):
             self._read_on()
 
     def _read_on(self) -> None:
-        """Read as much again as was read, so that looking for something costs no more than reading."""
+        """Double the number of threads that were read, so that searches take no longer than reading."""
         upto = self._partition.count * 2 + READ_AHEAD
         while self._partition.count < upto and self._read():
             pass
 
     def _end(self, status: int | str) -> None:
-        """Report calls that never got their response as well."""
-        for thread, cause in islice(self._running.in_vain(), LISTED):
-            self._tell(f"{self._spelled(thread)}: what follows waits for {self._spelled(cause)}")
-        # A part of the recording is enough, but a session that sent none of it tested nothing.
+        """Report the calls without a response, too."""
+        for thread, cause in islice(self._running.blocked(), LISTED):
+            self._report(f"{self._located(thread)}: what follows waits for {self._located(cause)}")
+        # A part of the recording is enough, but a session that played none of it tested nothing.
         self._all_is_due = not any(self._played)
         super()._end(status)
 
-    def _spelled(self, item: RecordedRequest) -> str:
+    def _located(self, item: RecordedRequest) -> str:
         return f"{self._name}:{item.line}: {describe(item.message(self._requests.dialect))}"
 
     def _never_played(self) -> tuple[list[RecordedRequest], int]:
-        if self._left is None:
-            self._left = []
-            for thread in self._index:
-                self._leave(thread)
+        left = self._leave_all()
         while self._read():
             pass
-        return self._left, self._left_count
+        return left, self._left_count
 
     def _history(self) -> Iterator[tuple[RecordedRequest, bool, bool]]:
         with self._reader.again() as reader:
             partition = RecordingPartitioner(self._requests, self._framing)
             for event in reader:
-                for thread in self._cut_up(partition, event, reader.line):
+                for thread in partition.take(event, reader.line):
                     if thread.origin is not None:
                         yield thread.origin, self._was_played(thread), thread.number < NEAR

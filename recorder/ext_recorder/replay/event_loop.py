@@ -1,8 +1,9 @@
-"""Pace of a replay: keep a response and the notifications around it apart, so that a client reads them separately.
+"""Event loop of a replay: reads the host's input and performs the actions of the player, at their pace.
 
-Clients register handlers between two reads: a promise that a response resolves runs its continuation after the chunk
-that has the response in it, and a notification in the same chunk has no handler yet. A live child needs time between
-the two; a replay does not, so it waits until the first one was read.
+A response and the notifications around it are written apart, so that a client reads them separately. Clients register
+handlers between two reads: a promise that a response resolves runs its continuation after the chunk that contains the
+response, and a notification in the same chunk has no handler yet. A live child needs time between the two; a replay
+does not, so it waits until the first one was read.
 """
 
 from __future__ import annotations
@@ -30,24 +31,24 @@ if TYPE_CHECKING:
 
     Step = Callable[[], None]
 
-# Pause after the reader has taken what was written before, in seconds: its handlers run then.
+# Pause after the reader has read the previous output, in seconds: its handlers run then.
 PAUSE_S = 0.001
 
 # Interval at which the outlet is polled, in seconds. No event reports an empty pipe.
 POLL_S = 0.001
 
-# Maximum wait for a reader that reads nothing, in seconds. It is waited for once, not for every message.
+# Maximum wait for a reader that reads nothing, in seconds; this applies once, not for every message.
 PATIENCE_S = 0.25
 
 
 class ResponsePacer:
-    """Wait between two writes to one outlet, until its reader has taken the first one.
+    """Pacer of two writes to one outlet: the second one waits until the reader has read the first one.
 
     Args:
         fd: the file of the outlet.
 
     Attributes:
-        stalled: the reader has read nothing for PATIENCE_S; it is not waited for until it has read everything.
+        stalled: the reader has read nothing for PATIENCE_S; writes do not wait until it has read everything.
     """
 
     __slots__ = ("_fd", "_read_at", "_since", "stalled")
@@ -59,7 +60,7 @@ class ResponsePacer:
         self.stalled = False
 
     def is_read(self) -> bool:
-        """Return True if the reader has taken everything that was written."""
+        """Return True if the reader has read everything that was written."""
         if unread(self._fd):
             return False
         self.stalled = False
@@ -85,20 +86,17 @@ class ResponsePacer:
 
 
 EXIT_CANNOT_PLAY = 2  # a cassette or options that can't be used
-_READ_BYTES = 65_536  # what a Linux pipe holds
+_READ_BYTES = 65_536  # capacity of a Linux pipe
 
-# A host that writes without reading is read on, because a child would do so as well, until this much waits for it.
+# The input of a host that does not read is read until this much output waits for it, because a child does so as well.
 _BACKLOG_BYTES = 8_388_608
 
 
 class _OutputQueue:
-    """Bytes on their way to one reader, in their order.
-
-    Args:
-        outlet: where they go.
+    """Queue of output for one reader.
 
     Attributes:
-        waiting: what the reader has not taken yet; None: the end of the file.
+        waiting: output that is not written yet; None is the end of the file.
     """
 
     __slots__ = ("_outlet", "waiting")
@@ -109,23 +107,23 @@ class _OutputQueue:
 
     @property
     def fd(self) -> int:
-        """The file to poll for room."""
+        """File to poll for room."""
         return self._outlet.fd
 
-    def say(self, data: bytes) -> None:
-        """Send this as soon as the reader takes it, and that is nearly always now."""
+    def write(self, data: bytes) -> None:
+        """Write this, or queue what cannot be written now."""
         if self.waiting:
             self.waiting.append(data)
         elif (sent := self._sent(data)) < len(data):
             self.waiting.append(data[sent:])
 
     def close(self) -> None:
-        """End the file, after all that was said."""
+        """Close the file after all queued output."""
         self.waiting.append(None)
-        self.go_on()
+        self.flush()
 
-    def go_on(self) -> None:
-        """Send what waits, as far as it is taken."""
+    def flush(self) -> None:
+        """Write as much of the queue as possible."""
         waiting = self.waiting
         while waiting:
             data = waiting[0]
@@ -145,7 +143,7 @@ class _OutputQueue:
             return len(data)
 
     def backlog(self) -> int:
-        """Bytes that wait, and one for the end of the file."""
+        """Return the number of queued bytes, and one for the end of the file."""
         return sum(1 if data is None else len(data) for data in self.waiting)
 
 
@@ -153,15 +151,13 @@ class PlayerDriver:
     """Driver of a player: performs its actions on files, and passes input, signals and time to it.
 
     Args:
-        player: the child's part.
-        actions: where the player says what to do.
-        source: the file that the host writes; -1 where there is none.
+        actions: receives the actions of the player, and decides which writes are kept apart.
+        source: the file that the host writes; -1 for none.
         outlets: stdout and stderr.
-        speed: see `Options`; which writes are kept apart, the stage says.
+        speed: see `Options`.
         on_end: called with the status before the last output is written; a host that has read it may kill this process.
 
     Attributes:
-        player: as given.
         status: the exit code, or the name of the signal to end by, once the player has ended.
     """
 
@@ -183,66 +179,66 @@ class PlayerDriver:
         self._on_end = on_end
         self._out = _OutputQueue(outlets["out"])
         self._err = _OutputQueue(outlets["err"])
-        self._ways: dict[Output, _OutputQueue] = {"out": self._out, "err": self._err}
-        self._later: deque[tuple[float, Action]] = deque()  # what is to be done at a time of its own
+        self._queues: dict[Output, _OutputQueue] = {"out": self._out, "err": self._err}
+        self._later: deque[tuple[float, Action]] = deque()  # actions with the time at which they are due
         self._later_bytes = 0
-        self._apart: ResponsePacer | None = None  # since the first write that waits for the reader
+        self._apart: ResponsePacer | None = None  # set by the first write that waits for the reader
         self._open = source >= 0  # the host may still write
 
     def start(self) -> None:
-        """Say what comes before the host says anything."""
+        """Play the output of the child before the first message of the host."""
         self._guarded(self.player.start)
 
     @property
     def rests(self) -> bool:
-        """Is there nothing to wait for but what the host says next?"""
+        """Return True if only the host's next input can cause an action."""
         player = self.player
         busy = self._out.waiting or self._err.waiting or self._later or player.more or player.held
         return not busy and self._open and self.status is None
 
     def listen(self) -> None:
-        """Take what the host has written, and say what can be said."""
+        """Read the host's input and play what follows from it."""
         try:
             data = os.read(self._source, _READ_BYTES)
         except BlockingIOError:  # a socket that only reported its end
             return
-        except OSError:  # a closed file, a terminal that is gone
+        except OSError:  # a closed file, a terminal that was closed
             data = b""
         try:
-            self._hear(data)
+            self._receive(data)
             self._take()
         except (Divergence, RecorderError) as error:
             self._stop(error)
 
     def interests(self, into: dict[int, int]) -> None:
-        """Add what is waited for: file to poll() events."""
+        """Add the files to wait for, with their poll() events."""
         listening = self._open and self.status is None and not self.player.waits
         if listening and self.backlog() < _BACKLOG_BYTES:
             into[self._source] = into.get(self._source, 0) | POLLIN
-        for way in self._ways.values():
-            if way.waiting:
-                into[way.fd] = into.get(way.fd, 0) | POLLOUT
+        for queue in self._queues.values():
+            if queue.waiting:
+                into[queue.fd] = into.get(queue.fd, 0) | POLLOUT
 
     def act(self, ready: dict[int, int], asked: dict[int, int]) -> None:
-        """After poll(): take what the host has written, and say what can be said.
+        """After poll(): read the host's input and play what follows from it, or from the time.
 
         Args:
-            ready: file to events.
-            asked: what was polled, as `interests` has it.
+            ready: files with their events.
+            asked: what was polled, as filled in by `interests`.
         """
         source = self._source
         if source in ready and asked[source] & POLLIN and self._open and self.status is None:
             self.listen()
         else:
-            self._guarded(_nothing)
+            self._guarded()
 
     def receive_signal(self, name: str) -> None:
-        """The host has sent a signal."""
+        """Receive a signal of the host."""
         self._guarded(lambda: self.player.receive_signal(name))
 
     def receive_data(self, data: bytes) -> None:
-        """The host has said this, which was read elsewhere; b"" is the end of its input."""
-        self._guarded(lambda: self._hear(data))
+        """Receive input of the host that was read elsewhere; b"" is its end."""
+        self._guarded(lambda: self._receive(data))
 
     def receive_silence(self) -> bool:
         """Play open calls early if the host sends nothing. Return True if some were played."""
@@ -251,7 +247,7 @@ class PlayerDriver:
         return self.player.early > before
 
     def resume(self) -> None:
-        """Let the player check conditions outside of this connection."""
+        """Continue output that waits for another connection."""
         self._guarded(self.player.resume)
 
     def patience(self) -> float | None:
@@ -259,19 +255,20 @@ class PlayerDriver:
         return max(0.0, (self._later[0][0] - monotonic()) * 1000) if self._later else None
 
     def backlog(self) -> int:
-        """Bytes, and ends of files, that still wait for their time or their reader."""
+        """Return the number of bytes, and ends of files, that wait for their time or their reader."""
         return self._out.backlog() + self._err.backlog() + self._later_bytes + len(self._later)
 
-    def _guarded(self, step: Step) -> None:
-        """Do a step and all that follows from it; a cassette that is broken from here on ends the session."""
+    def _guarded(self, step: Step | None = None) -> None:
+        """Run a step and perform the actions that are due; an invalid cassette ends the session."""
         try:
-            step()
+            if step is not None:
+                step()
             self._take()
         except (Divergence, RecorderError) as error:
             self._stop(error)
 
     def _stop(self, error: Divergence | RecorderError) -> None:
-        """Write what was played so far, then the reason; raise a Divergence again."""
+        """Write the output so far, then the error; raise a Divergence again."""
         if self._on_end and not isinstance(error, Divergence):
             self._on_end(EXIT_CANNOT_PLAY)
         self._later.extend((0.0, action) for action in self._actions.take())
@@ -281,10 +278,10 @@ class PlayerDriver:
         self._later_bytes = 0
         if isinstance(error, Divergence):
             raise error
-        self._err.say(f"ext-recorder: {error}\n".encode("utf-8", "backslashreplace"))
+        self._err.write(f"ext-recorder: {error}\n".encode("utf-8", "backslashreplace"))
         self.status = EXIT_CANNOT_PLAY
 
-    def _hear(self, data: bytes) -> None:
+    def _receive(self, data: bytes) -> None:
         if data:
             self.player.receive_data(data)
         else:
@@ -292,13 +289,13 @@ class PlayerDriver:
             self.player.receive_eof()
 
     def _take(self) -> None:
-        """Do what the player has said, and what is due by now."""
+        """Perform the actions of the player that are due."""
         while True:
             if self._out.waiting or self._err.waiting:
-                self._out.go_on()
-                self._err.go_on()
-            said = None if self._speed or self._later else self._actions.take_out()
-            if said is None:
+                self._out.flush()
+                self._err.flush()
+            output = None if self._speed or self._later else self._actions.take_out()
+            if output is None:
                 actions = self._actions.take()
                 if self._on_end and actions and isinstance(actions[-1], Exit):
                     self._on_end(actions[-1].status)
@@ -307,31 +304,31 @@ class PlayerDriver:
                 else:
                     for action in actions:
                         self._do(action)
-            elif said:
-                self._out.say(said)
+            elif output:
+                self._out.write(output)
             if not self.player.more or self._later or self.backlog() > _BACKLOG_BYTES:
                 break
             self.player.proceed()
 
     def _do(self, action: Action) -> None:
         if isinstance(action, Write):
-            self._ways[action.stream].say(action.data)
+            self._queues[action.stream].write(action.data)
         elif isinstance(action, Close):
-            self._ways[action.stream].close()
+            self._queues[action.stream].close()
         else:
             self.status = action.status
 
     def _timed(self, actions: list[Action]) -> bool:
-        """Does anything have a time of its own?"""
+        """Return True if one of the actions has to wait."""
         if self._speed or self._later:
             return True
         first = actions[0] if actions else None
-        if isinstance(first, Write) and first.apart and self._is_read():
-            first.apart = False  # the host has sent something since, and has read everything
+        if isinstance(first, Write) and first.apart and not self._out.waiting and self._pacing().is_read():
+            first.apart = False  # the host has read everything, and has sent input since
         return any(isinstance(action, Write) and (action.delay or action.apart) for action in actions)
 
     def _do_due(self, actions: list[Action]) -> None:
-        """Do what is due, in order; keep the rest for later."""
+        """Perform the actions that are due, in order; keep the others for later."""
         later, now = self._later, monotonic()
         for action in actions:
             at = now + (action.after / self._speed if self._speed else 0.0)
@@ -349,27 +346,19 @@ class PlayerDriver:
             later.popleft()
             self._do(action)
 
-    def _is_read(self) -> bool:
-        """Return True if the reader has taken all output so far."""
-        return not self._out.waiting and self._pacing().is_read()
-
     def _pacing(self) -> ResponsePacer:
         if self._apart is None:
             self._apart = ResponsePacer(self._out.fd)
         return self._apart
 
 
-def _nothing() -> None:
-    """Only time has gone by, or a reader has made room."""
-
-
 _STDIN = 0
 
 # Silence of the host after which open calls stop waiting for its next recorded message, in milliseconds: longer than
-# hosts compute between two messages, shorter than the shortest usual timeout of a call (10 s).
+# the pauses of hosts between two messages, shorter than the shortest usual timeout of a call (10 s).
 SILENCE_MS = 5_000
 
-# The same once it was played early: this host waits for each response, so it will most likely do so again.
+# The same after a response was played early: this host waits for each response, so it will most likely do so again.
 NEXT_SILENCE_MS = 250
 
 
@@ -380,69 +369,69 @@ def play(
     speed: float,
     on_end: Callable[[int | str], None] | None = None,
 ) -> int | str:
-    """Play to the end: the exit code, or the name of the signal to end by. Arguments as those of `Shell`."""
+    """Play to the end. Return the exit code, or the name of the signal to end by. For arguments see PlayerDriver."""
     signals = Signals()
     signals.catch()
-    shell = PlayerDriver(player, actions, _STDIN, outlets, speed, on_end=on_end)
+    driver = PlayerDriver(player, actions, _STDIN, outlets, speed, on_end=on_end)
     at_rest = poll()
     at_rest.register(signals.fd, POLLIN)
     at_rest.register(_STDIN, POLLIN)
     silence: int | None = SILENCE_MS
     patience = silence
     try:
-        shell.start()
-        while shell.status is None:
-            if not shell.rests:
-                _turn(shell, signals)
+        driver.start()
+        while driver.status is None:
+            if not driver.rests:
+                _turn(driver, signals)
                 continue
-            # Nearly always: with nothing to ask or to register, a call takes a fifth less.
+            # The usual case: without registering files again, a call takes a fifth less.
             ready = at_rest.poll(patience)
             if len(ready) == 1 and ready[0][0] == _STDIN:
-                shell.listen()
+                driver.listen()
                 patience = silence
             elif ready:
-                _take_signals(shell, signals)
-            elif shell.receive_silence():
+                _take_signals(driver, signals)
+            elif driver.receive_silence():
                 patience = silence = NEXT_SILENCE_MS
             else:
                 patience = None  # nothing changes before the host writes
     finally:
-        while shell.backlog():
-            _turn(shell, signals)
+        while driver.backlog():
+            _turn(driver, signals)
         signals.close()
-    return shell.status
+    return driver.status
 
 
-def _turn(shell: PlayerDriver, signals: Signals) -> None:
-    ready, asked = wait([shell], [signals.fd])
+def _turn(driver: PlayerDriver, signals: Signals) -> None:
+    ready, asked = wait([driver], [signals.fd])
     if signals.fd in ready:
-        _take_signals(shell, signals)
-    shell.act(ready, asked)
+        _take_signals(driver, signals)
+    driver.act(ready, asked)
 
 
-def _take_signals(shell: PlayerDriver, signals: Signals) -> None:
+def _take_signals(driver: PlayerDriver, signals: Signals) -> None:
     for number, _ in signals.take():
-        shell.receive_signal(signal_name(number))
+        driver.receive_signal(signal_name(number))
 
 
 def wait(
-    shells: Iterable[PlayerDriver], further: Iterable[int], patience: float | None = None
+    drivers: Iterable[PlayerDriver], further: Iterable[int], patience: float | None = None
 ) -> tuple[dict[int, int], dict[int, int]]:
-    """Wait until something can be done.
+    """Wait until a driver can continue.
 
     Args:
-        shells: what they wait for is asked of them.
-        further: other files, to be read.
-        patience: maximum wait in milliseconds; None: no limit.
+        drivers: the drivers to wait for.
+        further: other files to read.
+        patience: maximum wait in milliseconds; None for no limit.
 
     Returns:
-        What is ready, and what was asked: file to events of poll().
+        The files that are ready, and those that were polled, each with its events of poll().
     """
     waiting = poll()
     asked = dict.fromkeys(further, POLLIN)
-    for shell in shells:
-        shell.interests(asked)
-        due = shell.patience()
+    for driver in drivers:
+        driver.interests(asked)
+        due = driver.patience()
         if due is not None and (patience is None or due < patience):
             patience = due
     for fd, events in asked.items():

@@ -1,6 +1,6 @@
 """Faults of a replayed child (`--fault`): the rules, and an action buffer that applies them to messages.
 
-KIND[=VALUE][@WHERE,WHERE…]
+The form of a rule is KIND[=VALUE][@WHERE,WHERE…]:
 
 delay=2s                        all messages
 drop@method=execute,nth=2       the response to the second call of `execute`
@@ -12,6 +12,7 @@ from __future__ import annotations
 from random import Random
 
 from ext_recorder.errors import UsageError
+from ext_recorder.protocols.dialect import NOT_RECORDED
 from ext_sdk.core.wire.frames import Frame
 
 from .actions import ActionBuffer, Close
@@ -31,7 +32,8 @@ OVERSIZED_BYTES = 65_536  # by default: one more than the real gevals host takes
 GARBAGE_BYTES = 40
 
 
-def _seconds(text: str) -> float:
+def _duration(text: str) -> float:
+    """Return a duration in seconds."""
     number = text.rstrip("aums")
     unit = _UNITS.get(text[len(number) :], 0.0)
     value = float(number) * unit
@@ -40,100 +42,56 @@ def _seconds(text: str) -> float:
     return value
 
 
-def _size(text: str) -> int:
-    value = int(text) if text.isascii() and text.isdigit() else -1
-    if not 0 <= value <= _LARGEST_BYTES:
-        raise ValueError
-    return value
+def _number(low: int, high: int, kind: Callable[[str], float] = int) -> Callable[[str], float]:
+    """Return a function that parses a number between two limits, and raises ValueError for any other text."""
+
+    def parse(text: str) -> float:
+        value = kind(text)
+        if not low <= value <= high or not text.isascii() or "_" in text:
+            raise ValueError
+        return value
+
+    return parse
 
 
-def _code(text: str) -> int:
-    value = int(text)
-    if not -(2**31) <= value < 2**31:
-        raise ValueError
-    return value
-
-
-def _exit_code(text: str) -> int:
-    value = _size(text)
-    if value > 255:
-        raise ValueError
-    return value
-
-
-def _probability(text: str) -> float:
-    value = float(text)
-    if not 0 <= value <= 1:
-        raise ValueError
-    return value
-
-
-def _count(text: str) -> int:
-    value = _size(text)
-    if not value:
-        raise ValueError
-    return value
-
-
-class FaultKind:
-    """A kind of fault.
-
-    Attributes:
-        help: what it does, in a line.
-        expected: what its value is, for messages; "" for none.
-        read: its value out of a text; raises ValueError.
-        default: its value when none is given; None where one has to be.
-    """
-
-    __slots__ = ("default", "expected", "help", "read")
-
-    def __init__(
-        self, help: str, expected: str = "", read: Callable[[str], float] | None = None, default: float | None = 0
-    ) -> None:
-        self.help = help
-        self.expected = expected
-        self.read = read
-        self.default = default
-
-
-KINDS = {
-    "delay": FaultKind("the message comes so much later", "a time, as 200ms or 2s", _seconds, None),
-    "drop": FaultKind("the message does not come"),
-    "duplicate": FaultKind("the message comes twice"),
-    "cut": FaultKind("the first half of the message comes, and no end of it"),
-    "garbage": FaultKind("bytes that are no message come before it", "a number of bytes", _size, GARBAGE_BYTES),
-    "oversized": FaultKind("the message is padded with blanks", "a number of bytes", _size, OVERSIZED_BYTES),
-    "error": FaultKind("an error comes instead of the answer", "an error code, as -32603", _code, -32603),
-    "exit": FaultKind("the child ends before the message", "an exit code", _exit_code, 1),
-    "kill": FaultKind("the child is killed in the middle of the message"),
+# By kind of fault: a description of its value, the parser of its value, the default (None: a value is required).
+KINDS: dict[str, tuple[str, Callable[[str], float] | None, float | None]] = {
+    "delay": ("a time, as 200ms or 2s", _duration, None),
+    "drop": ("", None, 0),
+    "duplicate": ("", None, 0),
+    "cut": ("", None, 0),  # send the first half of the message, without its end
+    "garbage": ("a number of bytes", _number(0, _LARGEST_BYTES), GARBAGE_BYTES),  # bytes before the message
+    "oversized": ("a number of bytes", _number(0, _LARGEST_BYTES), OVERSIZED_BYTES),  # pad the message with blanks
+    "error": ("an error code, as -32603", _number(-(2**31), 2**31 - 1), -32603),  # instead of the response
+    "exit": ("an exit code", _number(0, 255), 1),  # before the message
+    "kill": ("", None, 0),  # in the middle of the message
 }
 
 PLACES: dict[str, tuple[str, Callable[[str], object]]] = {
     "method": ("a method, as execute", str),
-    "nth": ("which of those that fit, from 1", _count),
-    "every": ("N, for each Nth of those that fit", _count),
-    "chance": ("a probability from 0 to 1", _probability),
+    "nth": ("which of those that fit, from 1", _number(1, _LARGEST_BYTES)),
+    "every": ("N, for each Nth of those that fit", _number(1, _LARGEST_BYTES)),
+    "chance": ("a probability from 0 to 1", _number(0, 1, float)),
 }
 
 
 class FaultRule:
-    """One rule.
+    """Fault rule.
 
     Args:
-        text: as it was given.
+        text: the rule as text.
         seed: of its random choice.
 
     Attributes:
-        text: as it was given.
         kind: a name in KINDS.
         value: of the fault.
-        fired: number of messages that it was applied to.
+        fired: number of messages to which it was applied.
 
     Raises:
-        UsageError: the rule is not of this form.
+        UsageError: the text is not a rule.
     """
 
-    __slots__ = ("_chance", "_every", "_lot", "_method", "_nth", "_seen", "fired", "kind", "text", "value")
+    __slots__ = ("_chance", "_every", "_method", "_nth", "_random", "_seen", "fired", "kind", "text", "value")
 
     def __init__(self, text: str, seed: str) -> None:
         self.text = text
@@ -141,13 +99,22 @@ class FaultRule:
         self.kind, equals, value = what.strip().partition("=")
         if self.kind not in KINDS:
             raise UsageError(f"--fault {text}: expected one of {', '.join(KINDS)} before the @, found {self.kind!r}")
-        self.value = _value(text, self.kind, value.strip(), given=bool(equals))
+        expected, parse, default = KINDS[self.kind]
+        if equals and parse is None:
+            raise UsageError(f"--fault {text}: {self.kind} has no value")
+        if not equals and default is None:
+            raise UsageError(f"--fault {text}: expected {expected} after {self.kind}=")
+        value = value.strip()
+        try:
+            self.value = parse(value) if equals and parse else default or 0
+        except ValueError:
+            raise UsageError(f"--fault {text}: expected {expected} after {self.kind}=, found {value!r}") from None
         places = _places(text, where)
         self._method = places.get("method")
         self._nth = places.get("nth", 0)
         self._every = places.get("every", 1)
         self._chance = places.get("chance", 1.0)
-        self._lot = Random(f"{seed} {text}")  # noqa: S311 - a lot that comes out the same each time
+        self._random = Random(f"{seed} {text}")  # noqa: S311 - the same choices in each replay
         self._seen = 0
         self.fired = 0
 
@@ -155,30 +122,16 @@ class FaultRule:
         """Return True if the rule applies to a message of the child. Call it once for each message, in their order.
 
         Args:
-            message: what it is.
-            method: its method; of an answer, that of the request.
+            message: the message.
+            method: its method; of a response, that of the request.
         """
         if self._method not in {None, method} or (self.kind == "error" and message.kind != "response"):
             return False
         self._seen += 1
         chosen = self._seen == self._nth if self._nth else self._seen % self._every == 0  # type: ignore[operator]
-        hit = chosen and (self._chance == 1.0 or self._lot.random() < self._chance)  # type: ignore[operator]
+        hit = chosen and (self._chance == 1.0 or self._random.random() < self._chance)  # type: ignore[operator]
         self.fired += hit
         return hit
-
-
-def _value(text: str, kind: str, value: str, *, given: bool) -> float:
-    one = KINDS[kind]
-    if not given:
-        if one.default is None:
-            raise UsageError(f"--fault {text}: expected {one.expected} after {kind}=")
-        return one.default
-    if one.read is None:
-        raise UsageError(f"--fault {text}: {kind} has no value")
-    try:
-        return one.read(value)
-    except ValueError:
-        raise UsageError(f"--fault {text}: expected {one.expected} after {kind}=, found {value!r}") from None
 
 
 def _places(text: str, where: str) -> dict[str, object]:
@@ -201,12 +154,11 @@ def parse_fault_rules(given: Iterable[str], seed: str) -> list[FaultRule]:
     """Parse the rules of `--fault`, each a rule or the name of a file of rules.
 
     Args:
-        given: rules; "FILE" behind an @ stands for the lines of that file, of which those with a # in front are for
-            people.
-        seed: makes lots come out the same.
+        given: rules; `@FILE` is replaced by the lines of that file, without comments, which begin with #.
+        seed: of random choices.
 
     Raises:
-        UsageError: a rule can't be understood, a file can't be read.
+        UsageError: a rule is not valid, or a file cannot be read.
     """
     rules = []
     for text in given:
@@ -236,19 +188,19 @@ class FaultInjector(ActionBuffer):
 
     Args:
         rules: each message gets the faults of all rules that apply to it.
-        dialect: what a message is.
-        framing: what goes around it.
+        dialect: the protocol.
+        framing: of the session.
         seed: of the garbage.
         paced, apart: see ActionBuffer.
 
     Attributes:
-        key: returns a number that is equal for requests of the host that match each other; None: none is wanted.
-        faulted: these numbers of the requests that a fault applied to: the host may send them again.
-        faulted_ids: their ids: the host may cancel them.
+        key: returns a number that is equal for requests of the host that match each other; None if not wanted.
+        faulted: these numbers of the requests to which a fault was applied: the host may send them again.
+        faulted_ids: the ids of these requests: the host may cancel them.
     """
 
     __slots__ = (
-        "_calls", "_child", "_delays", "_dialect", "_framing", "_host", "_lot", "faulted", "faulted_ids", "key",
+        "_calls", "_child", "_delays", "_dialect", "_framing", "_host", "_random", "faulted", "faulted_ids", "key",
         "rules",
     )  # fmt: skip
 
@@ -269,9 +221,9 @@ class FaultInjector(ActionBuffer):
         self._host = framing.decoder()
         self._child = framing.decoder()
         self._calls: dict[bytes, ClassifiedMessage] = {}  # the host's open calls
-        self._lot = Random(seed)  # noqa: S311 - garbage that is the same each time
+        self._random = Random(seed)  # noqa: S311 - the same garbage in each replay
         self.key: Callable[[bytes], int] | None = None
-        self._delays = False  # a message was delayed, and with it those behind it
+        self._delays = False  # a message was delayed, and with it all messages after it
         self.faulted: set[int] = set()
         self.faulted_ids: set[bytes] = set()
 
@@ -284,13 +236,13 @@ class FaultInjector(ActionBuffer):
         return [rule.text for rule in self.rules if not rule.fired]
 
     def exit(self, status: int | str) -> None:
-        """Exit. Close stderr only now: unused rules are reported there last."""
+        """Exit. stderr is closed only now, since unused rules are reported there last."""
         while self._actions and isinstance(self._actions[-1], Close):
             self._actions.pop()
         super().exit(status)
 
     def on_host_data(self, data: bytes) -> None:
-        """Classify a message of the host; a response gets the method of its request."""
+        """Store the requests of the host: a response has the method of its request."""
         self._host.receive_data(data)
         while (item := self._host.next_event()) is not None:
             if isinstance(item, Frame):
@@ -302,11 +254,11 @@ class FaultInjector(ActionBuffer):
         self._child.receive_data(data)
         while not self.over and (item := self._child.next_event()) is not None:
             if isinstance(item, Frame):
-                self._spoil(item, answers=answers)
+                self._apply_rules(item, answers=answers)
             else:
-                self._say(item.wire, answers=answers)
+                self._send(item.wire, answers=answers)
 
-    def _spoil(self, frame: Frame, *, answers: bool) -> None:
+    def _apply_rules(self, frame: Frame, *, answers: bool) -> None:
         message = self._dialect.classify(frame.payload)
         request = self._calls.pop(message.key, None) if message.kind == "response" and message.key is not None else None
         method = request.method if request else message.method
@@ -319,25 +271,30 @@ class FaultInjector(ActionBuffer):
             faulted = True
             if rule.kind == "delay":
                 delay += rule.value
-            elif rule.kind in {"exit", "kill"}:
-                self._end(rule, wires)
+            elif rule.kind == "exit":
+                self.exit(int(rule.value))
+                return
+            elif rule.kind == "kill":
+                wire = b"".join(wires)
+                self._send(wire[: len(wire) // 2])
+                self.exit("SIGKILL")
                 return
             else:
-                wires = self._spoiled(rule, wires, frame, request)
+                wires = self._replaced(rule, wires, frame, request)
         self._delays = self._delays or delay > 0
         if (faulted or self._delays) and message.kind != "notification":
             self._note([request] if request else list(self._calls.values()))
-        self._say(b"".join(wires), delay, answers=answers)
+        self._send(b"".join(wires), delay, answers=answers)
 
     def _note(self, requests: list[ClassifiedMessage]) -> None:
-        """Note the requests of the host that a fault applied to: their responses, or what they wait for."""
+        """Store the requests of the host to whose responses, or to what they wait for, a fault was applied."""
         for request in requests:
             if self.key is not None:
                 self.faulted.add(self.key(request.text.encode("utf-8", "surrogateescape")))
             if request.key is not None:
                 self.faulted_ids.add(request.key)
 
-    def _spoiled(
+    def _replaced(
         self, rule: FaultRule, wires: list[bytes], frame: Frame, request: ClassifiedMessage | None
     ) -> list[bytes]:
         """Return the bytes that replace these bytes."""
@@ -349,38 +306,23 @@ class FaultInjector(ActionBuffer):
         if rule.kind == "cut":
             return [wire[: len(wire) // 2] for wire in wires[:1]]
         if rule.kind == "garbage":
-            return [self._garbage(size), *wires]
+            # Not a message in any framing: no digit begins a length, no brace an object.
+            letters = bytes(self._random.choice(b"abcdefghijklmnopqrstuvwxyz ~%") for _ in range(size - 1))
+            return [letters + b"\n" if size else b"", *wires]
         if rule.kind == "oversized":
             padding = size - len(frame.payload)
             return [self._framing.encode(frame.payload + b" " * padding, frame.head)] if padding > 0 else wires
         refusal = self._dialect.refusal(request, _SAID, {"fault": rule.text}) if request else None
-        return [self._framing.encode(_with_code(refusal, size))] if refusal else wires
+        if not refusal:
+            return wires
+        # The protocol's error response, with the code of the rule if it has codes.
+        return [self._framing.encode(refusal.replace(b'"code":%d' % NOT_RECORDED, b'"code":%d' % size, 1))]
 
-    def _garbage(self, size: int) -> bytes:
-        """Return bytes that are not a message in any framing: no digit begins a length, no brace an object."""
-        letters = bytes(self._lot.choice(b"abcdefghijklmnopqrstuvwxyz ~%") for _ in range(max(0, size - 1)))
-        return letters + b"\n" if size else b""
-
-    def _end(self, rule: FaultRule, wires: list[bytes]) -> None:
-        if rule.kind == "exit":
-            self.exit(int(rule.value))
-            return
-        whole = b"".join(wires)
-        self._say(whole[: len(whole) // 2])
-        self.exit("SIGKILL")
-
-    def _say(self, data: bytes, delay: float = 0.0, *, answers: bool = False) -> None:
+    def _send(self, data: bytes, delay: float = 0.0, *, answers: bool = False) -> None:
         if not delay:
             super().out(data, answers=answers)
             return
-        self._turn(answers=answers)
+        self._separate(answers=answers)
         self._flush()
         self._write(data, delay)
         self.size += len(data)
-
-
-def _with_code(refusal: bytes, code: int) -> bytes:
-    """Return the protocol's error response, with another code if it has one."""
-    from ext_recorder.protocols.dialect import NOT_RECORDED
-
-    return refusal.replace(b'"code":%d' % NOT_RECORDED, b'"code":%d' % code, 1)

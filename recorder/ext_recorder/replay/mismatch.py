@@ -1,14 +1,14 @@
-"""A miss: the host sent what the cassette has no answer for. What was it, and what came closest?
+"""Reports about misses: messages of the host without a recorded response, with the closest recorded message.
 
     never recorded       no message of this kind and method is in the cassette
-    used up              it was recorded so many times, and each of them has been played
-    arguments differ     the method was recorded, but with other arguments: these
-    out of turn          it is in the cassette, but another message is next there (order `strict` only)
-    cut off              it is in the cassette without an answer, since the recording was interrupted
+    used up              the message is recorded, and was played as often as it is recorded
+    arguments differ     the method is recorded with other arguments
+    out of turn          the message is recorded, but another one is next (order `strict` only)
+    cut off              the request is recorded without a response, since the recording was interrupted
     response differs     a response to a request of the child is not the recorded one
     not sent             an open call waits for a message that the host can no longer send
 
-The cassette is read again from its beginning for each miss, so that playing without one needs no memory.
+The cassette is read again from its beginning for each miss, so that a replay without misses needs no memory.
 """
 
 from __future__ import annotations
@@ -33,23 +33,22 @@ if TYPE_CHECKING:
     Reason = Literal[
         "never-recorded", "used-up", "arguments-differ", "out-of-turn", "cut-off", "response-differs", "not-sent", ""
     ]
-    # Every message of the host in the cassette, in its order: whether it has been played, whether it is worth a close
-    # look.
+    # All messages of the host in the cassette: whether it has been played, whether it is compared by value.
     History = Callable[[], Iterator[tuple[RecordedRequest, bool, bool]]]
 
 SHOWN_DIFFERENCES = 5
 SHOWN_METHODS = 20
-SHOWN_CHARS = 80  # of a value in a message for people
+SHOWN_CHARS = 80  # of a value in an error message
 _WHOLE = {"", "/"}  # pointers of a difference in text that is not JSON: it has no parts that may differ
-_COUNTED_DIFFERENCES = 50  # more make no message less close
+_COUNTED_DIFFERENCES = 50  # per message; further ones do not affect the search for the closest message
 
 
 class Mismatch:
     """Report about one message without a recorded response.
 
     Attributes:
-        reason: see the module; "" if it was not looked for.
-        text: one line for people.
+        reason: see the module; "" if it was not determined.
+        text: one line for users.
         data: the same for programs, as JSON values.
     """
 
@@ -62,7 +61,7 @@ class Mismatch:
 
 
 class _Candidate:
-    """A recorded message, and how far the live one is from it."""
+    """Recorded message with its differences from the live one."""
 
     __slots__ = ("differences", "played", "recorded")
 
@@ -72,22 +71,22 @@ class _Candidate:
         self.played = played
 
     def distance(self) -> tuple[int, int, bool]:
-        """The nearer a difference is to the root the more it counts; what has not been played is nearer."""
-        near_root = sum(each.pointer.count("/") <= 2 for each in self.differences)
+        """Return the sort key: differences near the root count most, and messages that were not played come first."""
+        near_root = sum(difference.pointer.count("/") <= 2 for difference in self.differences)
         return near_root, len(self.differences), self.played
 
 
 def explain_mismatch(
     request_matcher: RequestMatcher, live: ClassifiedMessage, history: History, *, where: str, turn: str = ""
 ) -> Mismatch:
-    """Find out why a live message has no answer.
+    """Return why a live message has no response.
 
     Args:
-        request_matcher: what is compared, and how.
+        request_matcher: compares messages.
         live: the message, without secrets and paths of this machine.
         history: the messages of the cassette.
         where: the name of the cassette.
-        turn: what is next, where the order counts.
+        turn: description of the next recorded message, in order `strict`.
     """
     search = _Search(request_matcher, live)
     for recorded, played, near in history():
@@ -95,19 +94,28 @@ def explain_mismatch(
     subject = describe(live)
     if search.equal:
         return _repeated(subject, search.equal, where, turn, method=_cut(live.method))
-    if search.closest is None:
-        return _unknown(subject, live, list(search.methods), where)
-    return _different(subject, search.closest, where)
+    if search.closest is not None:
+        shown, pointers, advice = _shown(search.closest.differences)
+        line = search.closest.recorded.line
+        status = " (already played)" if search.closest.played else ""
+        text = f"{subject}: arguments differ from the closest one, {where}:{line}{status}: {shown}; {advice}"
+        return Mismatch("arguments-differ", text, {"reason": "arguments-differ", "line": line, **pointers})
+    known = [_cut(method) for method in list(search.methods)[:SHOWN_METHODS]]
+    if live.kind in {"request", "notification"}:
+        text = f"{subject}: never recorded: {where} has no such {live.kind}; it has: {', '.join(known) or 'none'}"
+    else:
+        text = f"{subject}: never recorded: {where} has nothing like it"
+    return Mismatch("never-recorded", text, {"reason": "never-recorded", "methods": known})
 
 
 def cut_off(request: ClassifiedMessage, recorded: RecordedRequest, where: str, *, omitted: bool = False) -> Mismatch:
-    """Return the miss of a request that matched, and whose answer is not in the cassette.
+    """Return the miss of a request that matched, and whose response is not in the cassette.
 
     Args:
         request: with its live id.
         recorded: the recorded request.
         where: the name of the cassette.
-        omitted: a message over the limit was left out, which may be the answer.
+        omitted: a message over the limit was left out, which may be the response.
     """
     why = (
         "its answer was left out, it is over the limit"
@@ -122,13 +130,13 @@ def cut_off(request: ClassifiedMessage, recorded: RecordedRequest, where: str, *
 def response_differs(
     request_matcher: RequestMatcher, live: ClassifiedMessage, recorded: RecordedRequest, requests: str, where: str
 ) -> Mismatch:
-    """Return the miss of a host message that takes the place of another one, for which open calls wait.
+    """Return the miss of a host message that replaces another one, for which open calls wait.
 
     Args:
         request_matcher: compares the two.
         live: the message, without secrets and paths of this machine.
-        recorded: the one that the cassette has.
-        requests: the request of the child that both answer; "" for a message of the host's own accord.
+        recorded: the recorded message.
+        requests: description of the child's request that both respond to; "" for a message that is not a response.
         where: the name of the cassette.
     """
     expected = recorded.message(request_matcher.dialect)
@@ -146,27 +154,27 @@ def not_sent(recorded: RecordedRequest, what: str, where: str, why: str) -> Mism
     """Return the miss of a message of the host that open calls wait for, and that can no longer come.
 
     Args:
-        recorded: the message that the cassette has.
-        what: the message, or the request of the child that it answers, for people.
+        recorded: the recorded message.
+        what: description of the message, or of the child's request that it responds to.
         where: the name of the cassette.
-        why: it can no longer come.
+        why: the reason why it can no longer come.
     """
     text = f"{what}: not sent: {why}; the recorded one is {where}:{recorded.line}"
     return Mismatch("not-sent", text, {"reason": "not-sent", "line": recorded.line})
 
 
 def unexplained(live: ClassifiedMessage) -> Mismatch:
-    """Return the miss of one message of many."""
+    """Return the miss of a message after many other misses."""
     return Mismatch("", f"{describe(live)}: no match; too many misses to look closer", {})
 
 
 class _Search:
-    """Looks for one live message among the recorded ones.
+    """Search for one live message among the recorded ones.
 
     Attributes:
-        equal: those that match.
-        closest: of those near by that have the same method, the one that is least different.
-        methods: the methods near by.
+        equal: recorded messages that match.
+        closest: the least different of the near messages of the same method.
+        methods: methods of the near messages.
     """
 
     def __init__(self, request_matcher: RequestMatcher, live: ClassifiedMessage) -> None:
@@ -178,7 +186,7 @@ class _Search:
         self.methods: dict[str, None] = {}
 
     def look(self, recorded: RecordedRequest, *, played: bool, near: bool) -> None:
-        """Take one more recorded message into account; one that is not near only if its text is the same."""
+        """Compare a recorded message; one that is not near only by its text."""
         if not near and _without_id(recorded.payload) != self._text:
             return
         message = self._request_matcher.dialect.classify(recorded.payload)
@@ -201,7 +209,7 @@ def _without_id(payload: bytes) -> tuple[bytes, bytes]:
 
 
 def describe(message: ClassifiedMessage) -> str:
-    """A message in a few words."""
+    """Return a short description of a message."""
     if message.kind == "other":
         return f"the line {_cut(message.text)}"
     if message.kind == "response":
@@ -211,8 +219,8 @@ def describe(message: ClassifiedMessage) -> str:
 
 
 def _repeated(subject: str, equal: list[_Candidate], where: str, turn: str, *, method: str) -> Mismatch:
-    lines = [each.recorded.line for each in equal]
-    left = [each.recorded.line for each in equal if not each.played]
+    lines = [candidate.recorded.line for candidate in equal]
+    left = [candidate.recorded.line for candidate in equal if not candidate.played]
     if left:
         text = f"{subject}: out of turn: it is at {where}:{left[0]}, but next is {turn} (--order any plays either)"
         return Mismatch("out-of-turn", text, {"reason": "out-of-turn", "line": left[0]})
@@ -223,50 +231,31 @@ def _repeated(subject: str, equal: list[_Candidate], where: str, turn: str, *, m
     return Mismatch("used-up", text, {"reason": "used-up", "recorded": len(lines), "line": lines[-1]})
 
 
-def _unknown(subject: str, live: ClassifiedMessage, methods: list[str], where: str) -> Mismatch:
-    if live.kind in {"request", "notification"}:
-        known = ", ".join(_cut(method) for method in methods[:SHOWN_METHODS]) or "none"
-        text = f"{subject}: never recorded: {where} has no such {live.kind}; it has: {known}"
-    else:
-        text = f"{subject}: never recorded: {where} has nothing like it"
-    return Mismatch(
-        "never-recorded",
-        text,
-        {"reason": "never-recorded", "methods": [_cut(method) for method in methods[:SHOWN_METHODS]]},
-    )
-
-
-def _different(subject: str, closest: _Candidate, where: str) -> Mismatch:
-    shown, pointers, advice = _shown(closest.differences)
-    line = closest.recorded.line
-    played = " (already played)" if closest.played else ""
-    text = f"{subject}: arguments differ from the closest one, {where}:{line}{played}: {shown}; {advice}"
-    return Mismatch("arguments-differ", text, {"reason": "arguments-differ", "line": line, **pointers})
-
-
 def _shown(found: list[Difference]) -> tuple[str, dict[str, object], str]:
-    """Return the differences for people and for programs, and what to do about them."""
+    """Return the differences as text and for programs, and a remedy."""
     first = found[:SHOWN_DIFFERENCES]
     shown = "; ".join(
-        f"{_place(each.pointer)}recorded {_value(each.recorded)}, now {_value(each.live)}" for each in first
+        ("" if difference.pointer in _WHOLE else f"{_cut(difference.pointer)}: ")
+        + f"recorded {_value(difference.recorded)}, now {_value(difference.live)}"
+        for difference in first
     )
     if len(found) > SHOWN_DIFFERENCES:
         shown += f"; and {len(found) - SHOWN_DIFFERENCES} more"
     place = _cut(found[0].pointer) if len(found) == 1 else "POINTER"
     advice = "record it again (--mode all)"
-    if all(_is_path(each.recorded) and _is_path(each.live) for each in found):
+    if all(_is_path(difference.recorded) and _is_path(difference.live) for difference in found):
         there, here = (quoted(_cut(str(value))) for value in (found[0].recorded, found[0].live))
         advice += f" with --bind NAME={there}, and replay with --bind NAME={here}, if the path depends on the machine"
-    preset = preset_of((each.recorded, each.live) for each in found)
+    preset = preset_of((difference.recorded, difference.live) for difference in found)
     if preset:
         advice += f", or set aside what may differ (--mask {preset})"
     elif found[0].pointer not in _WHOLE:
         advice += f", or set aside what may differ (--ignore {quoted(place)})"
     data: dict[str, object] = {
-        "pointers": [_cut(each.pointer) for each in first],
+        "pointers": [_cut(item.pointer) for item in first],
         "differences": [
-            {"pointer": _cut(each.pointer), "expected": _value(each.recorded), "found": _value(each.live)}
-            for each in first
+            {"pointer": _cut(item.pointer), "expected": _value(item.recorded), "found": _value(item.live)}
+            for item in first
         ],
     }
     return shown, data, advice
@@ -274,17 +263,13 @@ def _shown(found: list[Difference]) -> tuple[str, dict[str, object], str]:
 
 def quoted(text: str) -> str:
     """Return a text as a word for a shell."""
-    from shlex import quote  # imported at a miss only: it takes longer than a short replay may
+    from shlex import quote  # imported at a miss only: its import takes longer than a short replay
 
     return quote(text)
 
 
 def _is_path(value: object) -> bool:
     return isinstance(value, str) and value.startswith("/") and "\n" not in value
-
-
-def _place(pointer: str) -> str:
-    return "" if pointer in _WHOLE else f"{_cut(pointer)}: "
 
 
 def _value(value: object) -> str:

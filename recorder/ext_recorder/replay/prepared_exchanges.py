@@ -1,8 +1,8 @@
-"""Exchanges: requests that are followed by their response alone, prepared so that a replay compares and copies bytes.
+"""Exchanges: requests followed by their response alone, prepared so that a replay compares and copies bytes.
 
-Most of a session is such pairs. For each, `strict` makes two events, reads both messages and translates their paths.
-This module does so for a block of lines at once, and keeps the bytes before and after each id. It answers a
-request only if `Ear.accepts` would accept it by its bytes, and leaves every other message to `strict`.
+Most messages of a session form such pairs. For each pair, `strict` creates two events, reads both messages and replaces
+their paths. This module does so for a block of lines at once, and keeps the bytes before and after each id. It responds
+to a request only if `RequestMatcher.accepts` would accept it by its bytes; `strict` handles all other messages.
 """
 
 from __future__ import annotations
@@ -23,25 +23,21 @@ if TYPE_CHECKING:
 
     from .actions import ActionBuffer
 
-    # Of the request: the bytes before its id, the byte behind it, all bytes behind it, and the recorded id; of the
-    # response: the bytes before and behind its id.
+    # Of the request: the bytes before its id, the byte after it, all bytes after it, and the recorded id; of the
+    # response: the bytes before and after its id.
     Exchange: TypeAlias = tuple[bytes, bytes, bytes, bytes, bytes, bytes]
 
-_PAIR = IN + OUT + IN  # nothing but the response is released before the next message of the host
+_PAIR = IN + OUT + IN  # only the response comes before the next message of the host
 _ZERO = ord("0")
 
 
 class PreparedExchanges:
-    """The exchanges of the current block of a cassette.
-
-    Args:
-        requests: accepts requests.
-        actions: gets the responses.
+    """Exchanges of the current block of a cassette.
 
     Attributes:
-        at: the index in the block of the recorded request that is next; -1 if `strict` plays.
-        block: where it is.
-        since: the index of the first request that was played here.
+        at: index in the block of the recorded request that is next; -1 while `strict` plays.
+        block: the block.
+        since: index of the first request that was played here.
     """
 
     __slots__ = ("_actions", "_here", "_live", "_prepared", "_requests", "at", "block", "since")
@@ -64,30 +60,27 @@ class PreparedExchanges:
         here = requests.bindings.here
         if block is not self.block or here is not self._here:
             self.block, self._here = block, here
-            self._prepare(block, at)
+            self._prepared = prepared = {}
+            text = b"\n".join(block.payloads[at:])
+            if requests.id_is_echoed(text):
+                return False
+            lines = here(text).split(b"\n")
+            pair = block.kinds.find(_PAIR, at)
+            while pair >= 0:
+                prepared[pair] = _exchange(lines[pair - at], lines[pair - at + 1])
+                pair = block.kinds.find(_PAIR, pair + 2)
         if self._prepared.get(at) is None:
             return False
         self.at = self.since = at
         return True
 
-    def _prepare(self, block: Block, since: int) -> None:
-        text = b"\n".join(block.payloads[since:])
-        self._prepared = prepared = {}
-        if self._requests.id_is_echoed(text):
-            return
-        lines = self._requests.bindings.here(text).split(b"\n")
-        at = block.kinds.find(_PAIR, since)
-        while at >= 0:
-            prepared[at] = _exchange(lines[at - since], lines[at - since + 1])
-            at = block.kinds.find(_PAIR, at + 2)
-
     def play(self, data: bytes, position: int) -> int:
-        """Answer the lines from a position on that repeat the recorded requests. Return the position behind them.
+        """Respond to the lines from a position on that repeat the recorded requests. Return the position after them.
 
-        A block is small, so what is written at once stays within bounds.
+        A block is small, so the output is, too.
         """
         prepared, at, live = self._prepared, self.at, self._live
-        said: list[bytes] = []
+        output: list[bytes] = []
         while (exchange := prepared.get(at)) is not None:
             before, mark, after, recorded, begin, end = exchange
             start = position + len(before)
@@ -97,17 +90,17 @@ class PreparedExchanges:
             id = data[start:stop]
             if not (id.isdigit() and id[0] != _ZERO) and not is_simple_id(id):
                 break
-            said += (begin, id, end)
+            output += (begin, id, end)
             live.append((recorded, id))
             position = stop + len(after)
             at += 2
         self.at = at
-        if said:
-            self._actions.out(b"".join(said), answers=True)
+        if output:
+            self._actions.out(b"".join(output), answers=True)
         return position
 
     def leave(self) -> list[tuple[bytes, bytes]]:
-        """Leave the next message to `strict`. Return the recorded and live ids of the calls that were answered."""
+        """Stop: `strict` plays next. Return the recorded and live ids of the calls that got their response here."""
         self.at = -1
         live, self._live = self._live, []
         return live
@@ -128,7 +121,7 @@ def _exchange(request: bytes, response: bytes) -> Exchange | None:
 def exchanges(
     requests: RequestMatcher, responses: ResponseWriter, actions: ActionBuffer, framing: Framing
 ) -> PreparedExchanges | None:
-    """Return the exchanges of a session; None if its messages or its pace need more than bytes."""
+    """Return the exchanges of a session; None if its messages or its pace need more than comparing bytes."""
     plain = requests.dialect.id_only and requests.dialect.calls and framing.name == "ndjson"
     usual = type(requests) is RequestMatcher and type(responses) is ResponseWriter and actions.plain
     return PreparedExchanges(requests, actions) if plain and usual else None

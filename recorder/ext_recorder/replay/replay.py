@@ -1,7 +1,7 @@
-"""`ext-recorder replay`: the child, without the child.
+"""`ext-recorder replay`: replay a cassette in place of the recorded child.
 
-Nothing of the recorded extension is needed here, and nothing that takes long to import: the first answer is out some
-30 ms after the start, however long the cassette is.
+This needs nothing of the recorded extension, and nothing that takes long to import: the first response is written some
+30 ms after the start, for a cassette of any length.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from ext_sdk.core.wire.framing import FRAMINGS
 
 from .actions import ActionBuffer
 from .event_loop import EXIT_CANNOT_PLAY, play
-from .request_matcher import RequestMatcher
-from .response_writer import ResponseWriter
+from .request_matcher import LenientRequestMatcher, RequestMatcher
+from .response_writer import LenientResponseWriter, ResponseWriter
 from .strict import StrictPlayer
 
 TYPE_CHECKING = False
@@ -35,15 +35,14 @@ if TYPE_CHECKING:
     from ext_recorder.messages.provenance import Live
     from ext_recorder.messages.redaction import Redaction
     from ext_recorder.posix.output import OutputSink
-    from ext_recorder.protocols.dialect import Dialect
 
     from .actions import Output
     from .player import Player
     from .report import Report
 
 ORDERS = ("strict", "any")
-# Speeds: without the pauses of the recording, but with responses and notifications in separate writes, see `pace`;
-# and as fast as possible, all that is released at once in one write.
+# Speeds: without the pauses of the recording, but with responses and notifications in separate writes, see
+# `event_loop`; and as fast as possible, with all output that is released at once in one write.
 PROMPT, MAX = 0.0, float("inf")
 
 
@@ -52,19 +51,19 @@ class Options:
 
     Attributes:
         order: "strict" (the host repeats its messages in their order) or "any".
-        ignore: places that need not match, see `rules.Places`.
-        mask: parts of texts that need not match, see `rules.Mask`.
-        match_on: "method", "params" or JSON pointers: what has to.
-        max_age: age at which a cassette is refused, see `age`; "" for none.
+        ignore: values that need not match, see `comparison_rules.IgnoredPlaces`.
+        mask: parts of texts that need not match, see `comparison_rules.Mask`.
+        match_on: what must match: "method", "params" or JSON pointers.
+        max_age: age at which a cassette is refused, see `cassette.age`; "" for no limit.
         bind: live values of bindings, by name.
-        faults: rules of what goes wrong, see `faults.rules`.
-        seed: of their lots.
-        redact: what is redacted in live messages before they are compared; None: what a recorder redacts by default.
+        faults: fault rules, see `faults.parse_fault_rules`.
+        seed: of their random choices.
+        redact: redaction of live messages before they are compared; None: the default redaction of a recorder.
         repeat: requests that the host may send more often than recorded: "all", methods, or "METHOD SUBJECT".
-        report: a file that gets a line of JSON about how the session went; "" for none.
-        speed: 1.0: at the recorded pace, 2.0: twice as fast; PROMPT, MAX.
-        live: the command that the host starts, which has to be the recorded one; None: any command.
-        quiet: no line on standard error about what is replayed.
+        report: file of the report, see `report`; "" for none.
+        speed: factor of the recorded pace (2.0 is twice as fast), PROMPT or MAX.
+        live: the command that the host starts, which must be the recorded one; None for any command.
+        quiet: do not print the line on standard error about the cassette.
     """
 
     __slots__ = (
@@ -112,11 +111,10 @@ def run_replay(path: str, options: Options | None = None) -> int:
 
     Args:
         path: the cassette.
-        options: how.
 
     Returns:
-        The exit code: the recorded one; EXIT_DIFFERS when the session was another one; EXIT_CANNOT_PLAY. Where the
-        recorded child was ended by a signal, so is this process, and nothing is returned.
+        The recorded exit code; EXIT_DIFFERS if the session differs; EXIT_CANNOT_PLAY. If a signal ended the recorded
+        child, the same signal ends this process, and nothing is returned.
     """
     claim_standard_files()
     options = options or Options()
@@ -153,7 +151,7 @@ def unknown_repeats(reader: Reader, repeat: tuple[str, ...]) -> list[str]:
 
 
 def introduce(path: str, header: Header, options: Options, stderr: OutputSink) -> None:
-    """Check that a cassette is of the live command, and print what is replayed. Raises UsageError."""
+    """Check that a cassette is of the live command, and print its name. Raises UsageError."""
     if options.live:
         check(path, header, options.live)
     if not options.quiet:
@@ -169,13 +167,13 @@ def reporting(report: str, path: str, player: Player) -> Report | None:
 
     begun = Report(report, path)
     begun.begin()
-    player.told = begun.told
+    player.differences = begun.differences
     begun.repeated = lambda: player.repeated
     return begun
 
 
 def make_action_buffer(header: Header, options: Options) -> ActionBuffer:
-    """Return the stage for a player; with faults, one that applies them. Raises UsageError."""
+    """Return the action buffer for a player; with faults, one that applies them. Raises UsageError."""
     paced, apart = 0 < options.speed < MAX, options.speed < MAX
     if not options.faults:
         return ActionBuffer(paced=paced, apart=apart)
@@ -188,13 +186,11 @@ def make_action_buffer(header: Header, options: Options) -> ActionBuffer:
 def make_player(
     reader: Reader, actions: ActionBuffer, options: Options, environ: Mapping[str, str] = os.environ
 ) -> Player:
-    """The player for a cassette. Raises CassetteError, UsageError."""
+    """Return the player for a cassette. Raises CassetteError, UsageError."""
     requests, responses = make_matcher_and_writer(reader.path, reader.header, options, environ)
     framing = FRAMINGS[reader.header.framing]
-    if requests.dialect.optional_id:
-        from .request_matcher import let_reply
-
-        let_reply(requests, lambda answer: actions.out(framing.encode(answer), answers=True))
+    if isinstance(requests, LenientRequestMatcher):
+        requests.reply = lambda response: actions.out(framing.encode(response), answers=True)
     if options.order == "strict":
         return with_repeats(StrictPlayer(reader, requests, responses, actions, framing), actions, options)
     if options.order == "any":
@@ -205,7 +201,7 @@ def make_player(
 
 
 def with_repeats(player: Player, actions: ActionBuffer, options: Options) -> Player:
-    """Make a player play messages again, on request and after faults. Return the player."""
+    """Configure a player to play messages again, for `--repeat` and after faults. Return the player."""
     if options.repeat or options.faults:
         from .repeats import Repeats
 
@@ -225,7 +221,7 @@ def make_matcher_and_writer(
 
     Raises:
         CassetteError: the cassette's protocol is not known.
-        UsageError: an option can't be used.
+        UsageError: an option is not valid.
     """
     if options.max_age:
         from ext_recorder.cassette.age import check
@@ -234,8 +230,9 @@ def make_matcher_and_writer(
     dialect = dialect_of(header, path)
     bindings = ReplayBindings(header.bindings, options.bind, environ.get("HOME", ""))
     calls = IdMap()
-    hearing, speaking = _kinds(dialect)
-    responses = speaking(dialect, FRAMINGS[header.framing], bindings, calls)
+    responses = (LenientResponseWriter if dialect.optional_id else ResponseWriter)(
+        dialect, FRAMINGS[header.framing], bindings, calls
+    )
     matcher = Matcher(
         dialect,
         bindings,
@@ -247,30 +244,20 @@ def make_matcher_and_writer(
     )
     if matcher.ignore.by_method:
         responses.note_requests(matcher.asked)
-    redact = _Redact(options.redact, environ)
-    requests = hearing(
+    requests = (LenientRequestMatcher if dialect.optional_id else RequestMatcher)(
         dialect,
         matcher,
         bindings,
         calls,
-        redact=redact,
+        redact=_Redact(options.redact, environ),
         client_generated=responses.client_generated,
         names=responses.names,
     )
     return requests, responses
 
 
-def _kinds(dialect: Dialect) -> tuple[type[RequestMatcher], type[ResponseWriter]]:
-    if not dialect.optional_id:
-        return RequestMatcher, ResponseWriter
-    from .request_matcher import LenientRequestMatcher
-    from .response_writer import LenientResponseWriter
-
-    return LenientRequestMatcher, LenientResponseWriter
-
-
 class _Redact:
-    """Redaction of live messages as a recorder does it; prepared when the first message needs it."""
+    """Redaction of live messages, prepared when the first message needs it."""
 
     def __init__(self, redaction: Redaction | None, environ: Mapping[str, str]) -> None:
         self._redaction = redaction
@@ -287,22 +274,17 @@ class _Redact:
 
 
 def die(name: str) -> int:
-    """End as the recorded child did: by a signal, without a core file."""
+    """Exit as the recorded child did: by a signal, without a core file."""
     import resource
     import signal
 
-    number = _number(name)
+    number = signal_number(name)
+    if number is None:
+        raise UsageError(f"the recorded child was ended by {name}, a signal that this system does not have")
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     if number not in (signal.SIGKILL, signal.SIGSTOP):
         signal.signal(number, signal.SIG_DFL)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, [number])
-    sys.stdout = sys.stderr = None  # nothing of ours is left in them
+    sys.stdout = sys.stderr = None  # all output has been written
     os.kill(os.getpid(), number)
-    return 128 + number  # a signal that ends nobody, by a shell's convention
-
-
-def _number(name: str) -> int:
-    number = signal_number(name)
-    if number is None:
-        raise UsageError(f"the recorded child was ended by {name}, a signal that this system does not have")
-    return number
+    return 128 + number  # the signal did not end this process: a shell's convention

@@ -1,7 +1,7 @@
-"""The file of `--report`: how a replay went, as lines of JSON that are there even if the host kills this process.
+"""File of `--report`: the result of a replay as lines of JSON, which is complete even if the host kills this process.
 
-A session adds a line when it begins and whenever something differs from the recording, before the host can receive the
-response to it. The last line of a session has everything; `exit` is null in it if the session was killed.
+A session adds a line when it begins and for each difference from the recording, before the host can receive the
+response. The last line of a session contains everything; `exit` is null in it if the session was killed.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-MOST = 100  # lines of what differs are written as they come; the others at the end
+MOST = 100  # differences that are written at once; the others only at the end
 
 
 class Report:
@@ -23,18 +23,18 @@ class Report:
 
     Args:
         path: the file.
-        cassette: what is replayed.
+        cassette: name of the cassette.
 
     Attributes:
-        told: what differs, for people. Appending to it adds a line to the file.
-        repeated: returns the number of messages that were played again, on request, for the last line.
+        differences: differences as text. Appending to it adds a line to the file.
+        repeated: returns the number of messages that were played again because of `--repeat`, for the last line.
     """
 
     def __init__(self, path: str, cassette: str) -> None:
         self._path = path
         self._cassette = cassette
         self._session = os.urandom(6).hex()
-        self.told: list[str] = _Told(self._tell)
+        self.differences: list[str] = _ReportedLines(lambda lines: self._add(None, lines))
         self.repeated: Callable[[], int] = int
 
     def begin(self) -> None:
@@ -44,26 +44,23 @@ class Report:
         except OSError as error:
             raise UsageError(f"--report {self._path}: can't be written: {error.strerror}") from None
 
-    def end(self, status: int | str, told: Iterable[str] | None = None) -> None:
+    def end(self, status: int | str, differences: Iterable[str] | None = None) -> None:
         """Add the last line.
 
         Args:
             status: the exit code, or the name of the signal.
-            told: what differs; by default what was told before.
+            differences: by default those that were reported before.
         """
-        self._add(status, self.told if told is None else told)
+        self._add(status, self.differences if differences is None else differences)
 
     def prefixed(self, prefix: str) -> list[str]:
-        """Return another list, for another process: appending to it adds a line with all of it, after a prefix."""
-        return _Told(lambda texts: self._tell(f"{prefix}{text}" for text in texts))
+        """Return a list for another process: appending to it adds a line with all of it, each text with a prefix."""
+        return _ReportedLines(lambda lines: self._add(None, (f"{prefix}{text}" for text in lines)))
 
-    def _tell(self, told: Iterable[str]) -> None:
-        self._add(None, told)
-
-    def _add(self, status: int | str | None, told: Iterable[str]) -> None:
+    def _add(self, status: int | str | None, differences: Iterable[str]) -> None:
         from ext_sdk.core.wire.json_codec import dumps
 
-        line = {"cassette": self._cassette, "session": self._session, "exit": status, "told": list(told)}
+        line = {"cassette": self._cassette, "session": self._session, "exit": status, "told": list(differences)}
         if repeated := self.repeated() if status is not None else 0:
             line["repeated"] = repeated
         # A pipe without a reader is an error, and does not make the session wait.
@@ -74,13 +71,15 @@ class Report:
             os.close(fd)
 
 
-class _Told(list[str]):
-    def __init__(self, note: Callable[[Iterable[str]], None]) -> None:
+class _ReportedLines(list[str]):
+    """List of texts that reports all of them whenever a text is appended."""
+
+    def __init__(self, report: Callable[[Iterable[str]], None]) -> None:
         super().__init__()
-        self._note = note
+        self._report = report
 
     def append(self, text: str) -> None:
         super().append(text)
         if len(self) <= MOST:
-            with suppress(OSError):  # the first line could be written; the session counts more than the rest
-                self._note(self)
+            with suppress(OSError):  # the first line could be written; a session does not end because of the others
+                self._report(self)

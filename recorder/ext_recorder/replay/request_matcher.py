@@ -1,30 +1,36 @@
 """Request matcher: compare a live message with a recorded one, from the cheapest comparison to the complete one.
 
-1. The bytes are the recorded ones as they would be here, with the paths of this machine, but for the id of a request,
-   which a glance finds.
-2. All is read: bindings are learnt, secrets taken out, and values compared (see `matching`).
+1. Compare bytes: the recorded message with the paths of this machine, except for the id of a request, which `scan_id`
+   finds.
+2. Parse the message, bind its paths, redact it, and compare values (see `messages.matcher`).
 
-The first step only ever says yes, and says it in cases in which the second would as well; nearly all messages of a
-session that repeats the recorded one stop there.
+The first step only accepts messages that the second would accept as well, and never rejects one. Nearly all messages of
+a session that repeats the recorded one need no second step.
 """
 
 from __future__ import annotations
 
+from ext_recorder.cassette.events import Data
 from ext_recorder.messages.path_bindings import path_in
 from ext_recorder.protocols.dialect import id_key, pointers_of
 from ext_recorder.protocols.fast_id import FIRST_BYTES, is_simple_id, scan_id
+from ext_sdk.core.wire.frames import Frame
 from ext_sdk.core.wire.json_pointer import locate
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from ext_recorder.messages.id_map import Echoes, IdMap
+    from ext_recorder.cassette.events import Event
+    from ext_recorder.messages.id_map import IdMap
     from ext_recorder.messages.matcher import Matcher
     from ext_recorder.messages.path_bindings import ReplayBindings
     from ext_recorder.protocols.dialect import ClassifiedMessage, Dialect
+    from ext_sdk.core.wire.framing import Framing
 
     Redact = Callable[[bytes], bytes]
+
+UNTERMINATED = "unterminated line"  # reason of junk at the end of the input, a message to most children
 
 
 class RecordedRequest:
@@ -32,8 +38,8 @@ class RecordedRequest:
 
     Attributes:
         payload: without its framing.
-        line: where it stands.
-        is_message: False for bytes that were no frame.
+        line: of the cassette.
+        is_message: False for bytes outside of frames.
     """
 
     __slots__ = ("_message", "is_message", "line", "payload")
@@ -51,17 +57,31 @@ class RecordedRequest:
         return self._message
 
 
+def recorded_requests(event: Event, line: int, framing: Framing) -> list[RecordedRequest]:
+    """Return the messages in an event of the host, and the bytes between them; [] for any other event."""
+    if not isinstance(event, Data) or event.kind != "in":
+        return []
+    if not event.raw:
+        return [RecordedRequest(event.payload, line)]
+    return [
+        RecordedRequest(item.payload, line)
+        if isinstance(item, Frame)
+        else RecordedRequest(item.wire, line, is_message=item.reason == UNTERMINATED)
+        for item in event.items(framing)
+    ]
+
+
 class RequestMatcher:
-    """Says whether a live message is the recorded one, and if so remembers its id, its paths, its names.
+    """Matcher of live messages of the host with recorded ones; stores the ids, paths and names of those that match.
 
     Args:
-        dialect: what a message is.
-        matcher: the closest look.
-        bindings: learnt from requests.
+        dialect: the protocol.
+        matcher: compares messages that differ in their bytes.
+        bindings: filled from requests.
         calls: opened by requests.
-        redact: takes out what a recorder would have taken out.
-        client_generated: names that the host makes up for one call, recorded key to live spelling; filled here.
-        names: lasting names, the same way; those of the host are filled in here.
+        redact: returns bytes as a recorder would have redacted them.
+        client_generated: names that the host generates for one call, by their recorded keys; filled here.
+        names: persistent names, in the same form; those of the host are filled in here.
     """
 
     def __init__(
@@ -83,14 +103,14 @@ class RequestMatcher:
         self._client_generated = client_generated
         self._names = names
         self._glances = dialect.calls and dialect.fast_scannable
-        # Methods whose id the child repeats in notifications, in quotes as a request has them.
+        # Methods whose id the child repeats in notifications, in quotation marks as in a request.
         self._echoed_ids = [
             b'"' + name.encode() + b'"' for name, places in dialect.client_generated.items() if "/id" in places
         ]
-        self._renamed = False  # some lasting name of the host is another one here
+        self._renamed = False  # a persistent name of the live host differs from the recorded one
 
     def accepts(self, recorded: RecordedRequest, payload: bytes) -> bool:
-        """Is this payload the recorded message?"""
+        """Return True if this payload is the recorded message; store its id, its paths and its names."""
         expected = recorded.payload
         if not self._glances or not recorded.is_message:
             return self._without_glance(recorded, payload)
@@ -115,7 +135,7 @@ class RequestMatcher:
 
     @property
     def renames(self) -> bool:
-        """Return True if a name that the host made up is another one here, so that bytes alone tell nothing."""
+        """Return True if a name that the live host generated differs, so that bytes cannot be compared."""
         return bool(self._client_generated) or self._renamed
 
     def id_is_echoed(self, requests: bytes) -> bool:
@@ -123,7 +143,7 @@ class RequestMatcher:
         return any(method in requests for method in self._echoed_ids)
 
     def matches(self, recorded: RecordedRequest, payload: bytes) -> bool:
-        """Return whether `accepts` would be true, without remembering anything."""
+        """Return True if `accepts` would be true, without storing anything."""
         if not self.dialect.calls or not recorded.is_message:
             return self._without_glance(recorded, payload)
         method = recorded.message(self.dialect).method
@@ -141,10 +161,17 @@ class RequestMatcher:
         if payload == recorded.payload:
             return True
         clean = self._clean(payload)
-        return _same_line(clean, recorded.payload) or self.matcher.same_line(recorded.payload, clean)
+        if clean == recorded.payload or self.matcher.same_line(recorded.payload, clean):
+            return True
+        if b"[redacted:" not in clean:
+            return False
+        from ext_sdk.core.redaction.patterns import same_but_for_numbers
+
+        live, expected = (line.decode("utf-8", "surrogateescape") for line in (clean, recorded.payload))
+        return same_but_for_numbers(live, expected)
 
     def neutral(self, payload: bytes) -> ClassifiedMessage:
-        """A live message as a recorder would have written it: without secrets and paths of this machine."""
+        """Return a live message as a recorder would have written it: without secrets and paths of this machine."""
         return self.dialect.classify(self._clean(payload))
 
     def _clean(self, payload: bytes) -> bytes:
@@ -169,13 +196,12 @@ class RequestMatcher:
         neutral = self.bindings.to_placeholders(payload)
         if self.matcher.same(message, self.dialect.classify(neutral)):
             return True
-        # Secrets last: a cassette that was recorded without redaction has them, and then the live ones must
-        # stay.
+        # Redacted only now: a cassette that was recorded without redaction contains the live secrets.
         cleaned = self._clean(payload)
         return cleaned != neutral and self.matcher.same(message, self.dialect.classify(cleaned))
 
     def unbound(self, payload: bytes) -> Iterator[tuple[str, str]]:
-        """The bindings that this request would make: (name, live value), where the value is not bound yet."""
+        """Yield the names and live values that this request would bind, except for values that are bound already."""
         message = self.dialect.classify(payload)
         for name, pointer in self.dialect.bound.get(message.method, {}).items():
             path = path_in(message.at(pointer))
@@ -183,7 +209,7 @@ class RequestMatcher:
                 yield name, path
 
     def _learn(self, recorded: RecordedRequest, payload: bytes) -> list[str]:
-        """Bind what this request binds if it is the recorded one: the neutral spellings that are new."""
+        """Bind the paths of a live request as if it were the recorded one. Return the new placeholders."""
         message = recorded.message(self.dialect)
         places = self.dialect.bound.get(message.method, {})
         live = self.dialect.classify(payload) if places else message
@@ -198,29 +224,28 @@ class RequestMatcher:
         return bound
 
     def _taken_in(self, recorded: RecordedRequest, payload: bytes) -> bool:
-        """Remember the ids and names of a request that was accepted."""
+        """Store the ids and names of a request that was accepted."""
         message, live = recorded.message(self.dialect), self.dialect.classify(payload)
         if message.kind == "request" and message.key is not None:
             start, end = live.span
             self._calls.begin(message.key, live.text[start:end].encode("utf-8", "surrogateescape"))
-            self._calls.expect(message.key, self._echoes(message, live))
+            echoes = self.dialect.echoes.get(message.method, {})
+            self._calls.expect(
+                message.key,
+                {answer: pair for place, answer in echoes.items() for pair in _pairs(message, live, place)},
+            )
         for pointer in pointers_of(self.dialect.client_generated, message.method):
-            lasting = pointer in pointers_of(self.dialect.names, message.method)
+            is_persistent = pointer in pointers_of(self.dialect.names, message.method)
             for key, spelling in _pairs(message, live, pointer):
-                if lasting:
+                if is_persistent:
                     self._renamed = self._names.setdefault(key, spelling) != key or self._renamed
                 elif spelling != key or key in self._client_generated:
                     self._client_generated[key] = spelling
         return True
 
-    def _echoes(self, message: ClassifiedMessage, live: ClassifiedMessage) -> Echoes:
-        """Return the values of this request that its response repeats."""
-        table = self.dialect.echoes.get(message.method, {})
-        return {answer: pair for place, answer in table.items() for pair in _pairs(message, live, place)}
-
 
 def _pairs(message: ClassifiedMessage, live: ClassifiedMessage, pointer: str) -> Iterator[tuple[bytes, bytes]]:
-    """A recorded name, as a key, and how it is spelled in the live message; nothing where either is missing."""
+    """Yield a recorded name, as a key, with its live counterpart as JSON text; nothing if either is missing."""
     for start, end, value in locate(message.text, [pointer]):
         for live_start, live_end, _ in locate(live.text, [pointer]):
             yield (
@@ -229,19 +254,11 @@ def _pairs(message: ClassifiedMessage, live: ClassifiedMessage, pointer: str) ->
             )
 
 
-def _same_line(one: bytes, other: bytes) -> bool:
-    if one == other or b"[redacted:" not in one:
-        return one == other
-    from ext_sdk.core.redaction.patterns import same_but_for_numbers
-
-    return same_but_for_numbers(one.decode("utf-8", "surrogateescape"), other.decode("utf-8", "surrogateescape"))
-
-
 class LenientRequestMatcher(RequestMatcher):
     """Request matcher for dialects with messages whose id is optional.
 
     Attributes:
-        reply: is given what answers a request that was recorded without an id; None: nobody asks.
+        reply: sends the response to a request that was recorded without an id; None: such requests get no response.
     """
 
     reply: Callable[[bytes], None] | None = None
@@ -256,9 +273,3 @@ class LenientRequestMatcher(RequestMatcher):
         if answer is not None and self.reply is not None:
             self.reply(answer)
         return True
-
-
-def let_reply(requests: RequestMatcher, reply: Callable[[bytes], None]) -> None:
-    """Have an ear, if it is one of these, answer where the recording has no answer."""
-    if isinstance(requests, LenientRequestMatcher):
-        requests.reply = reply

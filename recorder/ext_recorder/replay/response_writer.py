@@ -1,8 +1,7 @@
 """Response writer: recorded messages of the child with live ids, paths and names.
 
-Only what differs is touched. The live id's spelling is put in the place of the recorded one, bindings are
-replaced as text, and every other byte, number spelling, key order and escapes included, is as it was
-recorded.
+Only these parts are replaced, as text. All other bytes are those of the recording, including the form of numbers, the
+order of keys and escapes.
 """
 
 from __future__ import annotations
@@ -27,15 +26,15 @@ class ResponseWriter:
     """Writer of live bytes for recorded messages of the child.
 
     Args:
-        dialect: what a message is.
-        framing: what goes around it.
-        bindings: neutral spellings to live values.
-        calls: the host's calls; an answer closes its call.
+        dialect: the protocol.
+        framing: of the session.
+        bindings: placeholders and their live values.
+        calls: the host's calls; a response closes its call.
 
     Attributes:
-        minted: names that the host made up for one call, recorded key to live spelling.
-        names: lasting names, the same way, whoever made them up.
-        answers: the message rendered last is a response.
+        client_generated: names that the host generated for one call, by their recorded keys, as live JSON text.
+        names: persistent names of either side, in the same form.
+        answers: the message written last is a response.
     """
 
     def __init__(self, dialect: Dialect, framing: Framing, bindings: ReplayBindings, calls: IdMap) -> None:
@@ -50,7 +49,7 @@ class ResponseWriter:
 
     @property
     def has_open_calls(self) -> bool:
-        """Is any call of the host without its answer?"""
+        """Return True if a call of the host has no response yet."""
         return bool(self._calls)
 
     @property
@@ -59,15 +58,15 @@ class ResponseWriter:
         return len(self._calls)
 
     def owes_answer(self, recorded: ClassifiedMessage) -> bool:
-        """Return whether this recorded message of the host is a call that has no answer yet."""
+        """Return True if this recorded message of the host is a call without a response so far."""
         return recorded.kind == "request" and recorded.key is not None and self._calls.is_open(recorded.key)
 
     def answered(self, calls: list[tuple[bytes, bytes]]) -> None:
-        """Remember calls that were answered elsewhere, by their recorded and live ids."""
+        """Store the recorded and live ids of calls that got their response elsewhere."""
         self._calls.ended(calls)
 
     def give_up(self, recorded: ClassifiedMessage) -> ClassifiedMessage | None:
-        """End an open call that has no recorded answer. Return the request with its live id; None if it is not open."""
+        """End an open call without a recorded response. Return the request with its live id; None if it is not open."""
         if recorded.key is None or not self._calls.is_open(recorded.key):
             return None
         live = self._calls.end(recorded.key) or recorded.key
@@ -81,22 +80,29 @@ class ResponseWriter:
         return self._dialect.classify(_bytes(text))
 
     def out(self, event: Data) -> bytes:
-        """The bytes for something on the child's stdout."""
-        payload = event.payload
-        if event.raw:
-            return self._raw(event)
-        payload = self._message(payload)
-        return payload + b"\n" if self._lines else self._framing.encode(payload, event.head)
+        """Return the bytes for an event of stdout."""
+        if not event.raw:
+            payload = self._message(event.payload)
+            return payload + b"\n" if self._lines else self._framing.encode(payload, event.head)
+        self.answers = False
+        parts = []
+        for item in event.items(self._framing):
+            if not isinstance(item, Frame):
+                parts.append(self._bindings.to_live(item.wire, json=False))
+                continue
+            payload = self._message(item.payload)
+            parts.append(item.wire if payload == item.payload else self._framing.encode(payload, item.head))
+        return b"".join(parts)
 
     def err(self, event: Data) -> bytes:
-        """The bytes for something on the child's stderr."""
+        """Return the bytes for an event of stderr."""
         data = event.payload if event.raw else event.payload + b"\n"
         return self._bindings.to_live(data, json=False)
 
     def note_requests(self, asked: dict[bytes, tuple[str, str]]) -> None:
-        """From now on, note the method and subject of each request of the child, by its id.
+        """Store the method and subject of each following request of the child, by its id.
 
-        The method is replaced in this object only, so that sessions without rules by method do not pay for it.
+        This wraps the method of this object, so that other sessions need no time for it.
         """
         render = self._message
 
@@ -108,18 +114,6 @@ class ResponseWriter:
 
         self._message = noted  # type: ignore[method-assign]
 
-    def _raw(self, event: Data) -> bytes:
-        """Exact bytes, whose messages may still name an id or a path."""
-        self.answers = False
-        parts = []
-        for item in event.items(self._framing):
-            if not isinstance(item, Frame):
-                parts.append(self._bindings.to_live(item.wire, json=False))
-                continue
-            payload = self._message(item.payload)
-            parts.append(item.wire if payload == item.payload else self._framing.encode(payload, item.head))
-        return b"".join(parts)
-
     def _message(self, payload: bytes) -> bytes:
         if not self._dialect.id_only:
             return self._read(payload)
@@ -129,7 +123,7 @@ class ResponseWriter:
         if seen is None:
             if b'"id"' not in payload and payload[:1] == b"{" and not self.client_generated:
                 self.answers = False
-                return self._bindings.here(payload)  # a notification, most often; no answer in any case
+                return self._bindings.here(payload)  # in most cases a notification, and never a response
             return self._read(payload)
         kind, start, end = seen
         self.answers = kind == "response"
@@ -145,7 +139,7 @@ class ResponseWriter:
         return self._bindings.here(payload)
 
     def _read(self, payload: bytes) -> bytes:
-        """The same for a message whose envelope has to be read."""
+        """Return a message that has to be parsed for its live form."""
         message = self._dialect.classify(payload)
         self.answers = message.kind == "response"
         if message.kind == "other":
@@ -159,7 +153,7 @@ class ResponseWriter:
         return b"".join([*parts, self._bindings.here(_bytes(message.text[position:]))])
 
     def _edits(self, message: ClassifiedMessage) -> Iterator[tuple[int, int, bytes]]:
-        """Yield the parts that differ in the live session: (start, end, live text), each part once."""
+        """Yield the parts that differ in the live session, each one once: (start, end, live text)."""
         dialect, text, method = self._dialect, message.text, message.method
         if message.kind == "response":
             yield from self._answer(message)
@@ -175,14 +169,14 @@ class ResponseWriter:
                 yield start, end, self.names.setdefault(id_key(value, text[start:end]), _bytes(text[start:end]))
 
     def _answer(self, message: ClassifiedMessage) -> Iterator[tuple[int, int, bytes]]:
-        """An answer ends its call, unless more is to come, and repeats its id and what it has from the request."""
+        """Yield the parts of a response that repeat the id and values of its request; end the call."""
         key, text = message.key, message.text
         for pointer, (recorded, spelling) in self._calls.echoes(key).items():
             for start, end, value in locate(text, [pointer]):
                 if id_key(value, text[start:end]) == recorded:
                     yield start, end, spelling
         if key is None:
-            if message.method:  # else an error answer to what could not be read
+            if message.method:  # otherwise it is an error response to a message that could not be parsed
                 self._calls.end_oldest()
             return
         live = self._calls.end(key) if self._dialect.is_last(message) else None

@@ -1,11 +1,11 @@
 """Order `strict`: the host repeats what it did, message by message.
 
-The cassette is read as it is played, one event ahead, so neither start nor memory depend on its length.
+The cassette is read while it is played, one event ahead, so neither start-up time nor memory depend on its length.
 
-A message out of turn is a miss. After one, no open call waits for the recorded order: each continues by itself, as in
-order `any`, since its host may send nothing else before its answer. The next message that is recorded later continues
-there, so that one difference does not make every later message a miss; so does a message that ends the session
-(`Dialect.final`), at once. What is skipped counts as never played, and the session as a different one.
+A message out of turn is a miss. After a miss, no open call waits for the recorded order: each continues by itself, as
+in order `any`, since its host may send nothing else before the response. The session continues at the next live message
+that is recorded further on, so that one difference does not make all following messages misses; a message that ends the
+session (`Dialect.final`) continues there at once. Skipped messages count as never played, and the session as different.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ext_recorder.errors import UsageError
 from .mismatch import describe, not_sent
 from .player import LISTED, MUCH_BYTES, NEAR, SECOND_CONNECTION, Divergence, Player
 from .prepared_exchanges import exchanges
-from .request_matcher import RecordedRequest
+from .request_matcher import RecordedRequest, recorded_requests
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,10 +26,10 @@ if TYPE_CHECKING:
 
     from ext_recorder.cassette.events import Event
     from ext_recorder.cassette.reader import Reader
-    from ext_recorder.replay.upcoming import Upcoming
     from ext_sdk.core.wire.framing import Framing
 
     from .actions import ActionBuffer
+    from .any_order import Upcoming
     from .partition import OpenCallThreads
     from .prepared_exchanges import PreparedExchanges
     from .request_matcher import RequestMatcher
@@ -40,14 +40,14 @@ _CONTINUED = "the host continued after it"
 
 
 class StrictPlayer(Player):
-    """Plays a cassette in its order.
+    """Player for order `strict`.
 
     Args:
         reader: the cassette, at its start.
         requests, responses, actions, framing: see Player.
     """
 
-    _is_coupled = False  # to other connections: `_may` has to be asked
+    _is_coupled = False  # events wait for other connections, see `_may_play`
 
     def __init__(
         self,
@@ -60,24 +60,24 @@ class StrictPlayer(Player):
         super().__init__(requests, responses, actions, framing, str(reader.path))
         self._reader = reader
         self._events: Iterator[Event] = iter(reader)
-        self._kept: Event | None = None  # was read, and is still to come
+        self._kept: Event | None = None  # was read, and comes next
         self._due: list[RecordedRequest] = []  # messages of the host that are next, the first one last
-        self._mark: Mark | None = None  # or something else of the host that is next
+        self._mark: Mark | None = None  # or the end of the input, signal or omitted message that is next
         self._last: RecordedRequest | None = None  # the message of the host that was accepted last
         self._child_ended = False
-        self.played_to = 0  # the line of the last message that was played, be it the host's or the child's
-        self._time = 0.0  # of what the host did last, in the recording
+        self.played_to = 0  # the line of the last message of either side that was played
+        self._time = 0.0  # of the last event of the host, in the recording
         self._lost = False  # the last message of the host was a miss
-        self._skipped: list[RecordedRequest] = []  # messages of the host that were never played, and never will be
+        self._skipped: list[RecordedRequest] = []  # messages of the host that are left out
         self._apart: Scheduler | None = None  # plays the calls that no longer wait for the recorded order
         self._apart_calls: set[int] = set()  # their lines
-        self._apart_at = (0, 0, False)  # the place in the recording at which they were looked for last
-        self._apart_lines: set[int] = set()  # the lines of what belongs to them
-        self._apart_responses: set[tuple[int, bytes]] = set()  # and of it the host's messages, (line, payload)
-        self._unanswered: list[RecordedRequest] | None = None  # once they were looked for
-        self._asks: bool | None = None  # see _child_asks; once it was needed
+        self._apart_at = (0, 0, False)  # the position in the recording at the last search for them
+        self._apart_lines: set[int] = set()  # lines of events that belong to them
+        self._apart_responses: set[tuple[int, bytes]] = set()  # messages of the host among these, (line, payload)
+        self._unanswered: list[RecordedRequest] | None = None  # set by the first search
+        self._asks: bool | None = None  # see _child_asks
         self._asked: set[bytes] = set()  # ids of the recorded child's requests, as far as they were needed
-        self._upcoming: Upcoming | None = None  # once a message was a miss
+        self._upcoming: Upcoming | None = None  # set by the first miss
         self._exchanges = None if self._is_coupled else exchanges(requests, responses, actions, framing)
 
     def start(self) -> None:
@@ -129,38 +129,40 @@ class StrictPlayer(Player):
             block.position = at + 1
         self._responses.answered(pairs.leave())
 
-    def _hear_all(self) -> None:
+    def _receive_all(self) -> None:
         self._leave()
-        super()._hear_all()
+        super()._receive_all()
 
     # The rule
 
     def _release(self) -> None:
-        """Play everything up to what the host has to do next."""
+        """Play all events up to the next one of the host."""
         self._mark = None
-        self._go_on()
+        self._continue()
 
     def _coming(self) -> Iterator[Event]:
-        """The events from here on."""
+        """Return the events from here on."""
         if self._kept is None:
             return self._events
         event, self._kept = self._kept, None
         return chain([event], self._events)
 
-    def _go_on(self) -> None:
+    def _continue(self) -> None:
         actions, base = self._actions, self._time
         for event in self._coming():
             actions.after = event.time - base
             if event.conn != 1:
                 raise UsageError(f"{self._name}:{self._reader.line}: {SECOND_CONNECTION}")
-            if self._is_coupled and not self._may(event):
+            if self._is_coupled and not self._may_play(event):
                 self._kept = event
                 self.held = True
                 return
-            if self._mark is not None and not _is_said(event):
-                self._kept = event  # only owed answers overtake the end of the input
+            if self._mark is not None and (
+                event.kind == "in" if isinstance(event, Data) else event.kind != "omitted" or omitted(event)[1] == "in"
+            ):
+                self._kept = event  # only pending responses overtake the end of the input
                 break
-            waits = self._pass(event) if isinstance(event, Data) else self._pass_mark(event)
+            waits = self._pass(event)
             if actions.over or (waits and self._mark is None):
                 return
             if waits:
@@ -183,49 +185,42 @@ class StrictPlayer(Player):
             if item.line <= upto:
                 self._refuse_unanswered(item)
 
-    def _may(self, event: Event) -> bool:
+    def _may_play(self, event: Event) -> bool:
         """Return True if no other connection must send something before this event."""
         return True
 
     def next_line(self) -> int:
-        """All that the host said above this line of the cassette has come."""
+        """Return the line of the cassette above which all messages of the host have arrived."""
         return self._due[-1].line if self._due else self._reader.line
 
-    def _pass(self, event: Data) -> bool:
-        """Say what the child said, or wait for what the host said. Returns whether it is the host's turn."""
-        if event.kind == "in":
-            line = self._reader.line
-            self._due = self._left_of(event, line)[::-1] if event.raw else [RecordedRequest(event.payload, line)]
+    def _pass(self, event: Event) -> bool:
+        """Play an event of the child, or wait for one of the host. Return True if it is the host's turn."""
+        responses = self._responses
+        if isinstance(event, Data):
+            if event.kind == "in":
+                line = self._reader.line
+                self._due = self._left_of(event, line)[::-1] if event.raw else [RecordedRequest(event.payload, line)]
+                self._time = event.time
+                return True
+            self.played_to = self._reader.line
+            self._play(event)
+            return self._mark is not None and not responses.has_open_calls
+        is_input_end = event.kind == "eof" and event.value == "in"
+        if is_input_end and self._last is not None:
+            # A child that exits by itself does so before its host closes its input: some hosts wait for the exit.
+            dialect = self._requests.dialect
+            is_input_end = self._last.message(dialect).method not in dialect.final
+        if is_input_end or event.kind == "signal" or (event.kind == "omitted" and omitted(event)[1] == "in"):
+            self._mark = event
             self._time = event.time
-            return True
-        self.played_to = self._reader.line
+            return event.kind != "eof" or not responses.has_open_calls
+        self._child_ended = event.kind == "exit"
         self._play(event)
-        return self._mark is not None and not self._responses.has_open_calls
-
-    def _pass_mark(self, mark: Mark) -> bool:
-        """The same for what happened without bytes."""
-        if self._is_wait(mark):
-            self._mark = mark
-            self._time = mark.time
-            return mark.kind != "eof" or not self._responses.has_open_calls
-        self._child_ended = mark.kind == "exit"
-        self._play(mark)
-        if mark.kind == "omitted" and self._responses.has_open_calls:
+        if event.kind == "omitted" and responses.has_open_calls:
             self._refuse_open()
         return False
 
-    def _is_wait(self, mark: Mark) -> bool:
-        """Is this something that the host has to do?"""
-        if mark.kind == "omitted":
-            return omitted(mark)[1] == "in"
-        return mark.kind == "signal" or (mark.kind == "eof" and mark.value == "in" and not self._is_final())
-
-    def _is_final(self) -> bool:
-        """Does the child end by itself now? Its host need not close its input first: some wait for the exit."""
-        last = self._last
-        return last is not None and last.message(self._requests.dialect).method in self._requests.dialect.final
-
-    def _hear(self, payload: bytes) -> None:
+    def _receive_message(self, payload: bytes) -> None:
         due = self._due
         if due and self._requests.accepts(due[-1], payload):
             self._last = due.pop()
@@ -239,8 +234,9 @@ class StrictPlayer(Player):
             self._release()
         elif self._apart is not None and self._apart.answered(payload):
             pass
-        elif self._catch_up(payload):
-            self._hear(payload)
+        elif line := self._line_ahead(payload):
+            self._skip_to(line, payload)
+            self._receive_message(payload)
         elif self._repeats(payload):
             pass
         else:
@@ -250,7 +246,7 @@ class StrictPlayer(Player):
             if ends:
                 self._end(0)
 
-    # A host that has left the recorded order
+    # Hosts that leave the recorded order
 
     def _spoiled(self, payload: bytes) -> Spoiled | None:
         dialect = self._requests.dialect
@@ -265,7 +261,7 @@ class StrictPlayer(Player):
         return self._cited(self._due[-1]) if self._due else self._turn()
 
     def played_early(self) -> frozenset[int]:
-        """Return the lines of what is played outside the recorded order."""
+        """Return the lines of events that are played outside the recorded order."""
         return frozenset(self._apart_lines)
 
     def _in_any_order(self) -> Scheduler | None:
@@ -280,7 +276,7 @@ class StrictPlayer(Player):
 
     def _was_played(self, thread: CallChain) -> bool:
         item = thread.origin
-        if item is None or any(item.line == each.line for each in self._skipped):
+        if item is None or any(item.line == skipped.line for skipped in self._skipped):
             return False
         return item.line < self._reader.line + (not self._due and self._kept is None)
 
@@ -290,14 +286,14 @@ class StrictPlayer(Player):
         if self._apart is None:
             from .threads import Scheduler
 
-            self._apart = Scheduler(self._requests, self._actions, _is_read, self._play)
+            self._apart = Scheduler(self._requests, self._actions, self._play)
         return self._apart
 
     def _take_apart(self) -> None:
         """Continue the open calls outside the recorded order."""
         here = (self._reader.line, len(self._due), self._kept is None)
         if here == self._apart_at:
-            return  # nothing has been played since, so that many misses in a row take one pass through the file
+            return  # nothing was played since: many misses in a row cause one pass through the file
         self._apart_at = here
         found = self._set_apart(self._is_bound, shared=True)
         self._asked |= found.asked
@@ -314,17 +310,17 @@ class StrictPlayer(Player):
     def _set_apart(
         self, is_chosen: Callable[[RecordedRequest | None], bool], *, shared: bool, since: int = 0
     ) -> OpenCallThreads:
-        """Leave calls out of the recorded order, with all that belongs to them from here on.
+        """Remove calls from the recorded order, with all events that belong to them from here on.
 
         Args:
-            is_chosen: returns whether this message of the host begins one of them.
+            is_chosen: returns True if this message of the host begins one of them.
             shared: with the requests of the child that may belong to other calls.
-            since: the line of the first of them, if nothing above it is open.
+            since: the line of the first of them, if no call above it is open.
         """
         from .partition import OpenCallThreads
 
         left = len(self._due)
-        found = OpenCallThreads(self._requests, self._framing, self._cut_up, self._apart_lines)
+        found = OpenCallThreads(self._requests, self._framing, self._apart_lines)
         with self._reader.again() as reader:
             found.read(
                 reader,
@@ -343,66 +339,47 @@ class StrictPlayer(Player):
         return found
 
     def _is_bound(self, item: RecordedRequest | None) -> bool:
-        """Return whether a recorded message of the host is an open call that keeps to the recorded order."""
-        if item is None or item.line in self._apart_calls or any(item.line == each.line for each in self._skipped):
+        """Return True if a recorded message of the host is an open call that waits for the recorded order."""
+        if item is None or item.line in self._apart_calls or any(item.line == other.line for other in self._skipped):
             return False
         return self._responses.owes_answer(item.message(self._requests.dialect))
 
     def _without_apart(self, events: Iterator[Event]) -> Iterator[Event]:
-        """Leave out what is played outside the recorded order."""
+        """Yield the events that are not played outside the recorded order."""
         for event in events:
-            if self._reader.line in self._apart_lines:
-                is_host = isinstance(event, Data) and event.kind == "in"
-                if not is_host or not self._left_of(event, self._reader.line):
-                    continue
-            yield event
+            if self._reader.line not in self._apart_lines or self._left_of(event, self._reader.line):
+                yield event
 
     def _left_of(self, event: Event, line: int) -> list[RecordedRequest]:
-        """Return the messages in something that the host wrote, without those played outside the recorded order."""
-        return [item for item in self._items_in(event, line) if not self._is_apart(item)]
-
-    def _items_in(self, event: Event, line: int) -> list[RecordedRequest]:
-        return self._items(event, line) if isinstance(event, Data) and event.kind == "in" else []
+        """Return the messages in an event of the host, without those played outside the recorded order."""
+        return [item for item in recorded_requests(event, line, self._framing) if not self._is_apart(item)]
 
     def _is_apart(self, item: RecordedRequest) -> bool:
         return (item.line, item.payload) in self._apart_responses
 
-    def _catch_up(self, payload: bytes) -> bool:
-        """Skip to a later recorded message that this one matches. Return whether there is one."""
+    def _line_ahead(self, payload: bytes) -> int:
+        """Return the line of the next recorded message that this one matches, to continue there; 0 for no such line.
+
+        The session only continues there if the last message was a miss, or if this one ends the session. For the latter
+        all events are searched, not only the next ones.
+        """
         ends = self._ends_session(payload)
         if self.diverges or not (self._lost or ends):
-            return False
-        line = self._line_ahead(payload, ends=ends)
-        if not line:
-            return False
-        is_open = self._responses.has_open_calls or self._child_asks()
-        if self._requests.dialect.calls and is_open:
-            self._take_apart()
-        self._skip_to(line, payload, is_open=is_open)
-        return True
-
-    def _line_ahead(self, payload: bytes, *, ends: bool) -> int:
-        """Return the line of the next recorded message that this one matches; 0 if there is none.
-
-        Args:
-            payload: the live message.
-            ends: it ends the session: search all events, not only those near by.
-        """
+            return 0
         here = self._reader.line
         if any(self._requests.matches(item, payload) for item in self._due[-2::-1]):
             return here
         since = here + (self._kept is None)
         if not ends:
             if self._upcoming is None:
-                from ext_recorder.replay.upcoming import Upcoming
+                from .any_order import Upcoming
 
-                beside = self._reader.beside()
-                self._upcoming = Upcoming(beside, self._requests, self._items_in, self._is_apart, NEAR)
+                self._upcoming = Upcoming(self._reader.beside(), self._requests, self._framing, self._is_apart, NEAR)
             return self._upcoming.line_of(payload, since)
         with self._reader.again() as reader:  # an index of all events would take long to make
             for event in reader:
                 if isinstance(event, Mark) and event.kind == "exit":
-                    break  # the child answered nothing after it
+                    break  # the child sent no response after it
                 if reader.line >= since and any(
                     self._requests.matches(item, payload) for item in self._left_of(event, reader.line)
                 ):
@@ -410,7 +387,7 @@ class StrictPlayer(Player):
         return 0
 
     def _child_asks(self) -> bool:
-        """Return True if calls may depend on requests of the child, or on what names neither call nor response."""
+        """Return True if calls may depend on requests of the child, or on messages that name no call."""
         dialect = self._requests.dialect
         if self._asks is None:
             self._asks = not dialect.by_id
@@ -424,14 +401,11 @@ class StrictPlayer(Player):
                 )
         return self._asks
 
-    def _skip_to(self, line: int, payload: bytes, *, is_open: bool) -> None:
-        """Make the message on this line, which the live one matches, the next one.
-
-        Args:
-            line: its line.
-            payload: the live message.
-            is_open: a call or a request of the child may be open.
-        """
+    def _skip_to(self, line: int, payload: bytes) -> None:
+        """Make the message on this line, which the live one matches, the next one."""
+        is_open = self._responses.has_open_calls or self._child_asks()
+        if self._requests.dialect.calls and is_open:
+            self._take_apart()
         self._mark = None
         before = len(self._skipped)
         if self._reader.line != line or self._kept is not None:
@@ -457,13 +431,13 @@ class StrictPlayer(Player):
         self._skipped += reversed(self._due)
         self._due = []
 
-    def _hear_junk(self, wire: bytes) -> None:
+    def _receive_junk(self, wire: bytes) -> None:
         due = self._due
         if due and not due[-1].is_message and self._requests.accepts(due[-1], wire):
             self._last = due.pop()
             if not due:
                 self._release()
-        elif not wire.isspace():  # blank lines that nobody waits for say nothing
+        elif not wire.isspace():
             self._miss(wire, turn=self._turn(), is_message=False)
 
     def _turn(self) -> str:
@@ -476,7 +450,7 @@ class StrictPlayer(Player):
             return "the end of its input" if self._mark.kind == "eof" else f"its signal {self._mark.value}"
         return "nothing: the session is over"
 
-    def _hear_eof(self) -> None:
+    def _receive_end(self) -> None:
         is_due = self._mark is not None and self._mark.kind == "eof"
         if not is_due and self._responses.has_open_calls and self._requests.dialect.calls:
             self._take_apart()
@@ -487,7 +461,7 @@ class StrictPlayer(Player):
         elif not self._actions.over:
             self._end(0)
 
-    def _hear_signal(self, name: str) -> None:
+    def _handle_signal(self, name: str) -> None:
         if self._mark is not None and self._mark.kind == "signal" and self._mark.value == name:
             self._release()
         else:
@@ -498,12 +472,11 @@ class StrictPlayer(Player):
         count = len(never)
         if self._mark is not None and self._mark.kind != "eof":
             count += 1
-        # The child has ended where it ended; what its host still wrote then could not be played.
+        # After the exit of the child, messages of its host cannot be played.
         for event in () if self._child_ended else self._coming():
-            if isinstance(event, Data) and event.kind == "in":
-                items = self._items(event, self._reader.line)
-                count += len(items)
-                never += items if len(never) < LISTED else []
+            items = recorded_requests(event, self._reader.line, self._framing)
+            count += len(items)
+            never += items if len(never) < LISTED else []
         return never, count
 
     def _history(self) -> Iterator[tuple[RecordedRequest, bool, bool]]:
@@ -512,18 +485,6 @@ class StrictPlayer(Player):
             due = here if self._due else here + 1
             skipped = {item.line for item in self._skipped}
             for event in reader:
-                if isinstance(event, Data) and event.kind == "in":
-                    played = reader.line < due and reader.line not in skipped
-                    for item in self._items(event, reader.line):
-                        yield item, played, abs(reader.line - here) < NEAR
-
-
-def _is_said(event: Event) -> bool:
-    """Return True for output of the child, which may be an answer."""
-    if isinstance(event, Data):
-        return event.kind != "in"
-    return event.kind == "omitted" and omitted(event)[1] == "out"
-
-
-def _is_read(thread: CallChain) -> None:
-    """Read no more: `OpenCalls` has read all of these threads."""
+                played = reader.line < due and reader.line not in skipped
+                for item in recorded_requests(event, reader.line, self._framing):
+                    yield item, played, abs(reader.line - here) < NEAR

@@ -19,17 +19,17 @@ if TYPE_CHECKING:
     from .actions import ActionBuffer
     from .request_matcher import RecordedRequest, RequestMatcher
 
-    # What follows in a thread: something that the child did, or something to wait for.
+    # What follows in a thread: an event of the child, or a dependency.
     Step: TypeAlias = "Event | Dependency"
 
 
 class Dependency:
-    """Something that a thread waits for, most often of the host.
+    """Event that a thread waits for, in most cases a message of the host.
 
     Attributes:
         origin: the message; None for the start, the end of the input, a signal.
-        time: when it was done, in the recording.
-        taken: it has been done here.
+        time: of the event in the recording.
+        taken: the event has occurred in the live session.
     """
 
     __slots__ = ("origin", "taken", "time")
@@ -49,13 +49,13 @@ class Dependency:
 
 
 class CallChain(Dependency):
-    """One thing that the host did on its own account, and what follows from it.
+    """Message that the host sent by itself, or the start, end or a signal; and the events that follow from it.
 
     Attributes:
-        number: which of those with a message it is, from 0.
-        steps: what follows, in its order, each with its place in the recording.
-        position: how many of the steps are done.
-        open: how many of its calls have no answer yet, as far as the recording was read.
+        number: of the thread, from 0; threads without a message are not counted.
+        steps: what follows, in recorded order, each with its position in the recording.
+        position: number of steps that are done.
+        open: number of its calls without a response, as far as the recording was read.
     """
 
     __slots__ = ("number", "open", "position", "steps")
@@ -68,18 +68,18 @@ class CallChain(Dependency):
         self.open = 0
 
     def missing(self) -> CallChain | None:
-        """See Dependency."""
+        """Return this thread unless it has begun."""
         return None if self.taken else self
 
 
 class ChildRequest(Dependency):
-    """A request of the child. It is done when the child has asked it.
+    """Request of the child. It is done when the child has sent it.
 
     Attributes:
-        event: what the child says.
-        keys: the ids of the requests in it.
-        threads: in which it may have been asked, in the order of their beginning; the last one asks.
-        answers: the host's answer, in its pieces, as far as the recording was read.
+        event: the event that contains it.
+        keys: the ids of the requests in the event.
+        threads: the threads that may have sent it, in the order in which they began; the last one sends it.
+        answers: the response of the host, in its parts, as far as the recording was read.
     """
 
     __slots__ = ("answers", "event", "keys", "threads")
@@ -92,7 +92,7 @@ class ChildRequest(Dependency):
         self.answers: list[Dependency] = []
 
     def holds(self, thread: CallChain) -> Dependency | None:
-        """Nothing is asked before all that may have asked it have begun, and these wait for the question."""
+        """Return what blocks this thread: it is not sent before all threads that may have sent it have begun."""
         if self.taken or thread not in self.threads:
             return None
         if thread is not self.threads[-1]:
@@ -100,11 +100,11 @@ class ChildRequest(Dependency):
         return next((other for other in self.threads if other is not thread and not other.taken), None)
 
     def missing(self) -> CallChain | None:
-        """See Turn."""
+        """Return the first thread that may have sent it and has not begun."""
         return next((thread for thread in self.threads if not thread.taken), None)
 
     def asks(self, thread: CallChain) -> bool:
-        """Is it for this thread to ask it, and not asked yet?"""
+        """Return True if this thread has to send it now."""
         return not self.taken and bool(self.threads) and thread is self.threads[-1]
 
 
@@ -112,12 +112,12 @@ _COMPARED = 50  # differences between two messages
 
 
 class Spoiled:
-    """Calls that wait for a recorded message of the host which can no longer come.
+    """Calls that wait for a recorded message of the host that can no longer come.
 
     Attributes:
         recorded: the message.
-        requests: the request of the child that it answers, for people; "" for a message of the host's own accord.
-        calls: the requests of the host.
+        requests: description of the child's request that it answers; "" for a message that is not a response.
+        calls: the requests of the host that wait.
     """
 
     __slots__ = ("calls", "recorded", "requests")
@@ -132,35 +132,35 @@ class Scheduler:
     """Scheduler of the threads that have begun.
 
     Args:
-        requests: says whether the host has answered a question.
-        actions: told when it is that something is said; knows when all is over.
-        settle: reads all that belongs to a thread.
-        play: says or does what the child said or did.
+        requests: compares responses of the host with the recorded ones.
+        actions: receives the recorded time of each event.
+        play: plays an event of the child.
+        settle: reads all events that belong to a thread; None if all are read.
     """
 
     def __init__(
         self,
         requests: RequestMatcher,
         actions: ActionBuffer,
-        settle: Callable[[CallChain], None],
         play: Callable[[Event], None],
+        settle: Callable[[CallChain], None] | None = None,
     ) -> None:
         self._requests = requests
         self._actions = actions
         self._settle = settle
         self._play = play
-        self._asked: list[ChildRequest] = []  # and not answered to the end
-        self._held: dict[Dependency, list[CallChain]] = {}  # by what they wait for
+        self._asked: list[ChildRequest] = []  # sent, without a complete response
+        self._held: dict[Dependency, list[CallChain]] = {}  # threads by what they wait for
 
     def begin(self, thread: CallChain) -> None:
-        """The host has begun it, and whatever waited for that goes on."""
+        """Play a thread that the host has begun, and continue the threads that waited for it."""
         thread.taken = True
         self.run([thread, *self._held.pop(thread, ())], thread.time)
 
     def answered(self, payload: bytes) -> bool:
-        """Take the host's answer to a request of the child."""
+        """Accept a response of the host to a request of the child. Return True if it is a recorded one."""
         for question in self._asked:
-            due = next((turn for turn in question.answers if not turn.taken), None)
+            due = next((answer for answer in question.answers if not answer.taken), None)
             if due is None or due.origin is None or not self._requests.accepts(due.origin, payload):
                 continue
             due.taken = True
@@ -171,12 +171,12 @@ class Scheduler:
         return False
 
     def resume(self, threads: Iterable[CallChain], upto: int, since: float) -> None:
-        """Continue threads that were played to a place in the recording.
+        """Continue threads that were played up to a position in the recording.
 
         Args:
             threads: the threads, with all of their steps.
-            upto: the place.
-            since: when the host did what sets them going, in the recording.
+            upto: the position.
+            since: recorded time of the host's event that they follow.
         """
         for thread in threads:
             thread.taken = True
@@ -187,55 +187,55 @@ class Scheduler:
                         step.taken = True
                     if isinstance(step, ChildRequest) and step not in self._asked:
                         self._asked.append(step)
-        self._asked = [each for each in self._asked if any(not turn.taken for turn in each.answers)]
+        self._asked = [item for item in self._asked if any(not answer.taken for answer in item.answers)]
         self.run(list(threads), since)
 
     def arrived(self, line: int) -> None:
-        """Continue what waits for the recorded message of the host on this line, which has been played."""
-        for turn in [each for each in self._held if each.origin is not None and each.origin.line == line]:
-            turn.taken = True
-            self.run(self._held.pop(turn), turn.time)
+        """Continue the threads that wait for the recorded message of the host on this line, which has been played."""
+        for cause in [cause for cause in self._held if cause.origin is not None and cause.origin.line == line]:
+            cause.taken = True
+            self.run(self._held.pop(cause), cause.time)
 
-    # What can no longer come
+    # Messages of the host that can no longer come
 
     def spoiled(self, live: ClassifiedMessage, asked: Container[bytes]) -> Spoiled | None:
-        """End the threads that wait for the recorded message whose place a live one takes.
+        """End the threads that wait for the recorded message that a live one replaces.
 
-        A response takes the place of the recorded response to the same request of the child; one to an unknown
-        request takes that of the response that is waited for longest. A message of the host's own accord takes the
-        place of one of its method that concerns the same call, run or session.
+        A response replaces the recorded response to the same request of the child; a response to an unknown request
+        replaces the one that threads wait for longest. Any other message replaces one of the same method about the same
+        call, run or session.
 
         Args:
-            live: the message, which is not the recorded one.
+            live: the message, which does not match the recorded one.
             asked: the ids of the requests of the recorded child.
 
         Returns:
             The recorded message, and the calls that waited for it; None if no thread waits for it.
         """
         if live.kind == "response":
-            question = next((each for each in self._asked if live.key in each.keys), None)
+            question = next((question for question in self._asked if live.key in question.keys), None)
             if question is None and (live.key is None or live.key not in asked):
                 question = next(iter(self._asked), None)
             return None if question is None else self._without_response(question)
-        for turn, threads in self._held.items():
-            waiting = [thread for thread in threads if thread.steps[thread.position][1] is turn]
-            if not waiting or not isinstance(turn, CallChain) or turn.origin is None:
+        for cause, threads in self._held.items():
+            waiting = [thread for thread in threads if thread.steps[thread.position][1] is cause]
+            if not waiting or not isinstance(cause, CallChain) or cause.origin is None:
                 continue
-            found = self._differences(turn.origin, live)
-            if found:
-                return Spoiled(turn.origin, "", self.drop(waiting))
-            if found is not None:  # the message itself, out of turn
-                self.arrived(turn.origin.line)
+            differences = self._differences(cause.origin, live)
+            if differences:
+                return Spoiled(cause.origin, "", self.drop(waiting))
+            if differences is not None:  # the message itself, out of turn
+                self.arrived(cause.origin.line)
                 return None
         return None
 
     def passed(self, line: int) -> list[RecordedRequest]:
         """End the threads that wait for the message of the host on this line. Return the calls among them."""
-        turns = [turn for turn in self._held if turn.origin is not None and turn.origin.line == line]
-        return [call for turn in turns for call in self.drop(self._held[turn])]
+        causes = [cause for cause in self._held if cause.origin is not None and cause.origin.line == line]
+        return [call for cause in causes for call in self.drop(self._held[cause])]
 
     def unanswered(self) -> Iterator[Spoiled]:
-        """End the threads that wait for a response of the host. Yield the responses that some calls wait for."""
+        """End the threads that wait for a response of the host. Yield the responses that calls wait for."""
         while self._asked:
             spoiled = self._without_response(self._asked[0])
             if spoiled is not None and spoiled.calls:
@@ -243,7 +243,7 @@ class Scheduler:
 
     def _without_response(self, question: ChildRequest) -> Spoiled | None:
         self._asked.remove(question)
-        due = next((turn for turn in question.answers if not turn.taken), None)
+        due = next((answer for answer in question.answers if not answer.taken), None)
         if due is None or due.origin is None:
             return None
         event = question.event
@@ -252,41 +252,41 @@ class Scheduler:
         return Spoiled(due.origin, requests, self.drop(question.threads))
 
     def _differences(self, recorded: RecordedRequest, live: ClassifiedMessage) -> list[Difference] | None:
-        """Return the differences between two messages of one method that concern the same; None for any others."""
+        """Return the differences of two messages of one method about the same object; None for any others."""
         dialect = self._requests.dialect
         message = recorded.message(dialect)
         if message.kind != live.kind or message.method != live.method:
             return None
         tables = (dialect.references, dialect.controls)
         named = {pointer for table in tables for pointer in pointers_of(table, live.method)}
-        found = self._requests.matcher.differences(message, live, most=_COMPARED)
-        return None if any(each.pointer in named for each in found) else found
+        differences = self._requests.matcher.differences(message, live, most=_COMPARED)
+        return None if any(difference.pointer in named for difference in differences) else differences
 
     def drop(self, threads: Iterable[CallChain]) -> list[RecordedRequest]:
-        """End threads: nothing more of them is played. Return the messages that began them."""
+        """End threads: play none of their remaining steps. Return the messages that began them."""
         dropped = list(threads)
         ready: list[CallChain] = []
         for thread in dropped:
             rest = thread.steps[thread.position :]
             thread.position = len(thread.steps)
-            for turn in [turn for turn, held in self._held.items() if thread in held]:
-                self._held[turn].remove(thread)
-                if not self._held[turn]:
-                    del self._held[turn]
+            for cause in [cause for cause, held in self._held.items() if thread in held]:
+                self._held[cause].remove(thread)
+                if not self._held[cause]:
+                    del self._held[cause]
             for _, step in rest:
                 if isinstance(step, ChildRequest) and not step.taken:
-                    step.threads = [each for each in step.threads if each not in dropped]
+                    step.threads = [other for other in step.threads if other not in dropped]
                     ready += self._held.pop(step, [])
         self.run(ready, 0.0)
         return [thread.origin for thread in dropped if thread.origin is not None]
 
     def withdraw(self, line: int) -> bool:
-        """End the threads that the message of the host on this line began. Return whether there is one."""
+        """End the threads that the message of the host on this line began. Return True if there are any."""
         held = [thread for threads in self._held.values() for thread in threads]
-        found = [thread for thread in held if thread.origin is not None and thread.origin.line == line]
-        self.drop(found)
-        self._asked = [each for each in self._asked if any(thread not in found for thread in each.threads)]
-        return bool(found)
+        ended = [thread for thread in held if thread.origin is not None and thread.origin.line == line]
+        self.drop(ended)
+        self._asked = [item for item in self._asked if any(thread not in ended for thread in item.threads)]
+        return bool(ended)
 
     def untie(self) -> None:
         """Send the requests of the child that wait for calls which have not begun: those did not send them."""
@@ -294,26 +294,26 @@ class Scheduler:
         for thread in [thread for threads in self._held.values() for thread in threads]:
             for _, step in thread.steps[thread.position :]:
                 if isinstance(step, ChildRequest):
-                    for other in [each for each in step.threads if not each.taken]:
+                    for other in [other for other in step.threads if not other.taken]:
                         step.threads.remove(other)
-                        other.steps = [each for each in other.steps if each[1] not in step.answers]
+                        other.steps = [item for item in other.steps if item[1] not in step.answers]
             if isinstance(thread.steps[thread.position][1], ChildRequest):
                 asking.append(thread)
         if asking:
-            left = {turn: [each for each in threads if each not in asking] for turn, threads in self._held.items()}
-            self._held = {turn: threads for turn, threads in left.items() if threads}
+            left = {cause: [item for item in threads if item not in asking] for cause, threads in self._held.items()}
+            self._held = {cause: threads for cause, threads in left.items() if threads}
             self.run(asking, 0.0)
 
     def run(self, threads: list[CallChain], since: float) -> None:
-        """Play threads up to what each waits for next.
+        """Play threads up to what each of them waits for next.
 
         Args:
-            threads: those that something of the host sets going.
-            since: when it was done, in the recording.
+            threads: those that follow an event of the host.
+            since: its time in the recording.
         """
         ready = [thread for thread in threads if self._is_ready(thread)]
         while ready and not self._actions.over:
-            thread = min(ready, key=_next_place) if len(ready) > 1 else ready[0]
+            thread = min(ready, key=lambda thread: thread.steps[thread.position][0]) if len(ready) > 1 else ready[0]
             step = thread.steps[thread.position][1]
             event = step.event if isinstance(step, ChildRequest) else step
             assert isinstance(event, (Data, Mark))
@@ -329,15 +329,16 @@ class Scheduler:
                 ready.remove(thread)
 
     def _is_ready(self, thread: CallChain) -> bool:
-        """Is something of the child its next step? Else it is over, or is held until something has been done."""
-        self._settle(thread)
+        """Return True if its next step is an event of the child. Otherwise it is complete, or held by a dependency."""
+        if self._settle is not None:
+            self._settle(thread)
         while thread.position < len(thread.steps):
             step = thread.steps[thread.position][1]
             if isinstance(step, (Data, Mark)):
                 return True
-            turn = step.holds(thread)
-            if turn is not None:
-                self._held.setdefault(turn, []).append(thread)
+            cause = step.holds(thread)
+            if cause is not None:
+                self._held.setdefault(cause, []).append(thread)
                 return False
             if isinstance(step, ChildRequest) and step.asks(thread):
                 return True
@@ -346,19 +347,14 @@ class Scheduler:
 
     def waiting(self) -> Iterator[tuple[RecordedRequest, RecordedRequest]]:
         """Yield the messages that began the held threads, each with the message of the host that it waits for."""
-        for turn, threads in self._held.items():
-            cause = turn.missing() or turn
-            yield from ((each.origin, cause.origin) for each in threads if each.origin and cause.origin)
+        for dependency, threads in self._held.items():
+            cause = dependency.missing() or dependency
+            yield from ((thread.origin, cause.origin) for thread in threads if thread.origin and cause.origin)
 
-    def in_vain(self) -> Iterator[tuple[RecordedRequest, RecordedRequest]]:
-        """Yield threads that are blocked, with the message of the host that each waits for."""
-        for turn, threads in self._held.items():
-            cause = turn.missing()
+    def blocked(self) -> Iterator[tuple[RecordedRequest, RecordedRequest]]:
+        """Yield the messages that began threads which wait for another thread, with the message that begins that."""
+        for dependency, threads in self._held.items():
+            cause = dependency.missing()
             for thread in threads:
                 if cause is not None and cause is not thread and cause.origin and thread.origin:
                     yield thread.origin, cause.origin
-
-
-def _next_place(thread: CallChain) -> int:
-    """Return the recorded position of the next step."""
-    return thread.steps[thread.position][0]

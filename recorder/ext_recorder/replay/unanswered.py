@@ -1,8 +1,8 @@
-"""Requests of a recorded host that have no answer, because the recording was interrupted before it came.
+"""Search for requests of a recorded host without a response, because the recording was interrupted.
 
-A child that exits by itself in mid-call, or closes its output, has answered by that. A host that cancels a call, or
-that asks the child to end, expects no answer either. What is left was cut off: a replay can't wait for it, and a
-recorder says so.
+A call is also complete if the child exits by itself or closes its output during the call, and if the host cancels it. A
+request that ends the child needs no response. All other calls were cut off: a replay cannot wait for their responses,
+and a recorder reports them.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from .request_matcher import RecordedRequest
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ext_recorder.cassette.reader import Reader
-    from ext_recorder.protocols.dialect import ClassifiedMessage, Dialect
+    from ext_recorder.protocols.dialect import Dialect
     from ext_sdk.core.wire.framing import Framing
 
-# A host sends these to end a child; a terminal sends them when its user does.
+# Signals by which a host, or the user of a terminal, ends a child.
 ENDING_SIGNALS = frozenset({"SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT"})
-# This dialect has a message for the end for those of its children that know one.
+# Not all children of this dialect support its message for the end of a session.
 ANY_JSON_RPC = "jsonrpc"
 
 
@@ -30,13 +30,11 @@ _HOST, _CHILD = "host", "child"  # what ended a connection
 
 
 def unanswered(reader: Reader, dialect: Dialect, framing: Framing, *, after: int = 0) -> list[RecordedRequest]:
-    """Return the requests of the host that were never answered, in their order.
+    """Return the requests of the host without a response, in their order.
 
     Args:
         reader: the cassette, at its start.
-        dialect: its protocol.
-        framing: its framing.
-        after: the events down to this line are not read.
+        after: the events up to this line are skipped.
 
     Raises:
         CassetteError: from the reader.
@@ -45,7 +43,7 @@ def unanswered(reader: Reader, dialect: Dialect, framing: Framing, *, after: int
         return []
     calls = _Calls(dialect)
     ended: dict[int, str] = {}  # by connection: what ended it first
-    all_ended = ""  # what ended those that were open until then
+    all_ended = ""  # what ended all connections that were open then
     for event in reader:
         if reader.line <= after:
             continue
@@ -64,16 +62,14 @@ def unanswered(reader: Reader, dialect: Dialect, framing: Framing, *, after: int
 def interruption(
     reader: Reader, dialect: Dialect, framing: Framing, *, after: int = 0, server: bool = False, script: bool = False
 ) -> str:
-    """Return why a recorded session is not a complete one; "" if it is.
+    """Return the reason why a recorded session is incomplete; "" if it is complete.
 
-    A signal ends it too early if its protocol has a message for the end, and the host has not sent that. Other children
-    have no other end than a signal, and neither have servers.
+    A signal ends a session too early if its protocol has a message for the end that the host has not sent. Servers, and
+    children of other protocols, can only be ended by a signal.
 
     Args:
         reader: the cassette, at its start.
-        dialect: its protocol.
-        framing: its framing.
-        after: the events down to this line were recorded before; they are not checked.
+        after: the events up to this line were recorded before; they are not checked.
         server: it is a session of a socket server.
         script: the child is a program that a signal interrupts, not one that waits for requests.
 
@@ -81,11 +77,17 @@ def interruption(
         CassetteError: from the reader.
     """
     with reader.again() as again:
-        signal = "" if server else _killed(again) if script else _early_signal(again, dialect, after)
+        if server:
+            signal = ""
+        elif script:
+            exits = (event.value for event in again if event.kind == "exit" and isinstance(event.value, str))
+            signal = str(next(exits, ""))
+        else:
+            signal = _early_signal(again, dialect, after)
     left = unanswered(reader, dialect, framing, after=after)
     if left:
         with reader.again() as again:
-            del left[: sum(event.kind == "omitted" for event in again)]  # each may be the answer to one
+            del left[: sum(event.kind == "omitted" for event in again)]  # each may be the response to a request
     if signal:
         return f"it was ended by {signal}"
     if left:
@@ -95,14 +97,10 @@ def interruption(
     return ""
 
 
-def _killed(reader: Reader) -> str:
-    return next((str(event.value) for event in reader if event.kind == "exit" and isinstance(event.value, str)), "")
-
-
 def _early_signal(reader: Reader, dialect: Dialect, after: int) -> str:
     """Return the signal that ended the session before its host did; "" if none did.
 
-    A signal to the process group ends the child as well, perhaps before the recorder notices it: then it is the exit.
+    A signal to the process group may end the child before the recorder receives it: then only the exit is recorded.
     """
     if not dialect.final or dialect.name == ANY_JSON_RPC:
         return ""
@@ -122,20 +120,17 @@ def _early_signal(reader: Reader, dialect: Dialect, after: int) -> str:
 
 
 class CompletenessCheck:
-    """Proof, while a session is recorded, that it is complete, so that its cassette need not be read again.
+    """Check during a recording that the session is complete, so that its cassette need not be read again.
 
-    It only knows the ids that `glance` finds. Whatever else occurs makes the session doubtful, which costs time and
-    nothing else: `interruption` decides then.
-
-    Args:
-        dialect: the protocol.
+    It only uses the ids that `scan_id` finds. Anything else makes the session doubtful, which costs only time:
+    `interruption` decides then.
     """
 
     __slots__ = ("_open", "doubtful")
 
     def __init__(self, dialect: Dialect) -> None:
         self.doubtful = bool(dialect.calls) and not _has_glances(dialect)
-        self._open: dict[bytes, bytes] = {}  # requests by id; of further connections, by connection and id
+        self._open: dict[bytes, bytes] = {}  # requests by id; those of further connections by connection and id
 
     @property
     def is_complete(self) -> bool:
@@ -143,12 +138,12 @@ class CompletenessCheck:
         return not self.doubtful and not self._open
 
     def add_message(self, conn: int, stream: str, payload: bytes) -> None:
-        """Read a message of either side. All messages pass here."""
+        """Check a message of either side. This is called for all messages."""
         if self.doubtful:
             return
         seen = scan_first_id(payload) or scan_id(payload)
         if seen is None:
-            self.doubtful = b'"id"' in payload or b"\\" in payload  # without an id it is no call
+            self.doubtful = b'"id"' in payload or b"\\" in payload  # without an id it is not a call
             return
         kind, start, end = seen
         key = payload[start:end] if conn == 1 else b"%d " % conn + payload[start:end]
@@ -157,11 +152,11 @@ class CompletenessCheck:
             if kind == "request":
                 self.doubtful = key in calls
                 calls[key] = payload
-        elif kind == "response" or calls.get(key) == payload:  # an echo is a response, see `_end_echo`
+        elif kind == "response" or calls.get(key) == payload:  # an echo is a response, see `_Calls._end_echo`
             calls.pop(key, None)
 
     def add_mark(self, kind: str, value: int | str) -> None:
-        """Read what is not a message: a signal, or the exit status of the child."""
+        """Check an event without bytes, such as a signal or the exit."""
         if kind in {"signal", "omitted"} or (kind == "exit" and isinstance(value, str)):
             self.doubtful = True
 
@@ -176,42 +171,47 @@ class _Calls:
     def __init__(self, dialect: Dialect) -> None:
         self._dialect = dialect
         self._open: OpenCalls[tuple[int, bytes], RecordedRequest] = OpenCalls()
-        self._early: set[int] = set()  # connections with an HTTP response that came before the end of its request
+        self._early: set[int] = set()  # connections with an HTTP response before the end of its request
         self._glances = _has_glances(dialect)
         special = {*dialect.final, *dialect.optional_id, *dialect.references}
         self._special = tuple(method.encode() for method in special)
 
     def take(self, conn: int, stream: str, payload: bytes, line: int) -> None:
-        """Take a message of either side into account."""
+        """Add a message of either side."""
         seen = scan_id(payload) if self._glances else None
-        if seen is not None and seen[0] == "response" and stream == "out":
-            self._end(conn, payload[seen[1] : seen[2]])
-        elif seen is not None and seen[0] == "request" and stream == "in" and not self._is_special(payload):
-            self._begin(conn, payload[seen[1] : seen[2]], payload, line)
-        elif stream == "in" or seen is None:
-            self._take_read(conn, stream, payload, line)
-        elif seen[0] == "request":
-            self._end_echo(conn, payload[seen[1] : seen[2]], payload)
+        if seen is not None:
+            kind, id = seen[0], payload[seen[1] : seen[2]]
+            if stream == "out":
+                if kind == "response":
+                    self._end(conn, id)
+                elif kind == "request":
+                    self._end_echo(conn, id, payload)
+                return
+            if kind == "request" and not any(method in payload for method in self._special):
+                self._begin(conn, id, payload, line)
+                return
+        self._take_parsed(conn, stream, payload, line)
 
-    def _take_read(self, conn: int, stream: str, payload: bytes, line: int) -> None:
-        message = self._dialect.classify(payload)
+    def _take_parsed(self, conn: int, stream: str, payload: bytes, line: int) -> None:
+        dialect, message = self._dialect, self._dialect.classify(payload)
         if stream == "in":
-            self._cancel(conn, message)
-            if message.kind == "request" and message.key is not None and self._expects_answer(message):
+            for pointer in pointers_of(dialect.references, message.method):  # a cancellation
+                value = message.at(pointer)
+                if isinstance(value, (str, int)) and not isinstance(value, bool):
+                    self._end(conn, id_key(value, ""))
+            needs_response = message.method not in dialect.final and message.method not in dialect.optional_id
+            if message.kind == "request" and message.key is not None and needs_response:
                 self._begin(conn, message.key, payload, line)
-        elif message.kind == "response" and self._dialect.is_last(message):
+        elif message.kind == "response" and dialect.is_last(message):
             self._end(conn, message.key)
         elif message.kind == "request":
             self._end_echo(conn, message.key or b"", payload)
 
     def _end_echo(self, conn: int, key: bytes, payload: bytes) -> None:
-        """A child that repeats a request as it is, such as `cat`, has answered it; any other request is its own."""
+        """Close a call whose request the child repeats unchanged, as `cat` does: that is the response."""
         call = self._open.first((conn, key))
         if call and call.payload == payload:
             self._end(conn, key)
-
-    def _is_special(self, payload: bytes) -> bool:
-        return any(method in payload for method in self._special)
 
     def _begin(self, conn: int, key: bytes, payload: bytes, line: int) -> None:
         if conn in self._early:
@@ -220,21 +220,12 @@ class _Calls:
             self._open.begin((conn, key), RecordedRequest(payload, line))
 
     def left(self) -> list[tuple[int, RecordedRequest]]:
-        """Return the calls that are still open, with their connections, in their order."""
-        found = [(conn, call) for (conn, _), calls in self._open.items() for call in calls]
-        return sorted(found, key=lambda item: item[1].line)
-
-    def _expects_answer(self, message: ClassifiedMessage) -> bool:
-        return message.method not in self._dialect.final and message.method not in self._dialect.optional_id
-
-    def _cancel(self, conn: int, message: ClassifiedMessage) -> None:
-        for pointer in pointers_of(self._dialect.references, message.method):
-            value = message.at(pointer)
-            if isinstance(value, (str, int)) and not isinstance(value, bool):
-                self._end(conn, id_key(value, ""))
+        """Return the open calls with their connections, in their order."""
+        left = [(conn, call) for (conn, _), calls in self._open.items() for call in calls]
+        return sorted(left, key=lambda item: item[1].line)
 
     def _end(self, conn: int, key: bytes | None) -> None:
-        if key is None:  # an answer that does not say to which call
+        if key is None:  # a response without an id
             key = next((open_key for where, open_key in self._open if where == conn), b"")
         if self._open.end((conn, key)) is None and self._dialect.name == "http":
             self._early.add(conn)

@@ -123,7 +123,7 @@ class HttpServer:
         self._first = 0  # index of the first exchange that was not replayed
         self._lost = self._differs = False
         self._header = header
-        self.told: list[str] = report.told if report else []
+        self.differences: list[str] = report.differences if report else []
 
     def run(self) -> int | str:
         """Serve until a signal arrives, or all exchanges of a server that exited by itself are replayed.
@@ -339,5 +339,5 @@ class HttpServer:
         self._say(f"{self._path}:{request.line}: {name} was never sent")
 
     def _say(self, text: str) -> None:
-        self.told.append(text)
+        self.differences.append(text)
         write_message(self._outlets["err"], text)

@@ -96,7 +96,7 @@ class ConnectionPlayer(StrictPlayer):
         self._part = reader
         self._arrived = arrived
 
-    def _may(self, event: Event) -> bool:
+    def _may_play(self, event: Event) -> bool:
         cause = self._part.cause
         if not cause or self._responses.has_open_calls:
             return True
@@ -110,5 +110,5 @@ class ConnectionPlayer(StrictPlayer):
 class OwnPlayer(ConnectionPlayer):
     """Player of the events that belong to no connection."""
 
-    def _may(self, event: Event) -> bool:
+    def _may_play(self, event: Event) -> bool:
         return not self._part.cause or self._arrived(self._part.cause)

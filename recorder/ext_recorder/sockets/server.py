@@ -131,7 +131,7 @@ class Server:
         self._differs = False
         self._silence = SILENCE_MS
         self._patience: int | None = SILENCE_MS
-        self.told: list[str] = report.told if report else []
+        self.differences: list[str] = report.differences if report else []
         self.repeated = 0
         # Output on standard files, signals and the exit belong to no connection.
         raw = type(header)("raw", DIALECTS["raw"].framing, bindings=header.bindings)
@@ -212,7 +212,7 @@ class Server:
         else:
             player = make_player(part, actions, self._options)
         player.on_host_data = actions.on_host_data
-        player.told = self.told
+        player.differences = self.differences
         source = arrival.socket.fileno()
         out = OutputSink(source, arrival.socket.send, partial(shut, arrival.socket))
         driver = PlayerDriver(player, actions, source, {"out": out, "err": self._err}, self._options.speed)
@@ -243,5 +243,5 @@ class Server:
         self._differs = True
 
     def _report(self, text: str) -> None:
-        self.told.append(text)
+        self.differences.append(text)
         write_message(self._err, text)

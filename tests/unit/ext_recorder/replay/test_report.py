@@ -144,7 +144,7 @@ def test_a_host_that_is_lost_does_not_fill_the_file(report: Path) -> None:
     one = Report(str(report), "c.yaml")
     one.begin()
     for number in range(MOST + 50):
-        one.told.append(f"miss {number}")
+        one.differences.append(f"miss {number}")
     one.end(3)
     assert len(lines(report)) == MOST + 2
     assert lines(report)[-1]["told"] == [f"miss {number}" for number in range(MOST + 50)]
