@@ -78,8 +78,8 @@ def steps_of(task: Path, agent: dict[str, str], work: list[Step]) -> list[Step]:
 
     Args:
         task: file, in the form of mcpchecker.
-        agent: its prompt and output, told in verify.
-        work: what happens between setup and verify: what the agent does.
+        agent: its prompt and output, sent in verify.
+        work: steps between setup and verify: those of the agent.
     """
     spec = yaml.safe_load(task.read_text())["spec"]
     found: dict[str, list[Step]] = {phase: [] for phase in PHASES}

@@ -43,7 +43,7 @@ def record(name: str) -> Path:
     if code != 0:
         raise SystemExit(f"{name}: the peer ended with exit code {code}: {host.err.decode()}")
     text = path.read_text()
-    for pattern, neutral in session.spelled:
+    for pattern, neutral in session.neutral:
         text = re.sub(pattern, neutral, text)
     path.write_text(text)
     return path

@@ -22,12 +22,12 @@ class PeerSession:
 
     Attributes:
         protocol: the dialect.
-        framing: what its messages are told apart by.
-        command: the peer, run in the folder of this checkout; `{peers}` stands for the real ones' programs, `{python}`
-            for the Python of this environment.
-        conversation: what the host says; it asserts what it hears.
-        files: texts that are in the workdir before it begins, by path.
-        spelled: what this machine has made up, as regular expressions, and what stands in its place.
+        framing: framing of the messages.
+        command: the peer, run in the folder of this checkout; `{peers}` is the folder of the real programs, `{python}`
+            the Python of this environment.
+        conversation: sends the messages of the host, and asserts the responses.
+        files: files of the workdir before the session, text by path.
+        neutral: values that this machine has chosen, as regular expressions, and their replacements.
     """
 
     protocol: str
@@ -35,11 +35,11 @@ class PeerSession:
     command: tuple[str, ...]
     conversation: Conversation
     files: Mapping[str, str] = field(default_factory=dict)
-    spelled: tuple[tuple[str, str], ...] = ()
+    neutral: tuple[tuple[str, str], ...] = ()
 
     @property
     def is_real(self) -> bool:
-        """Is the peer one of those that a package index has?"""
+        """Return True if the peer is a program of the package index."""
         return self.command[0].startswith(PEERS)
 
 
@@ -66,7 +66,7 @@ SESSIONS = {
     "mcp/discovered": _reference("mcp", "ndjson", "mcp", reference.mcp),
     "lsp/document": PeerSession("lsp", "content-length", (f"{PEERS}pylsp",), real.lsp, files=_GREET),
     "dap/breakpoint": PeerSession(
-        "dap", "content-length", (f"{PEERS}python", "-m", "debugpy.adapter"), real.dap, files=_GREET, spelled=_NUMBERS
+        "dap", "content-length", (f"{PEERS}python", "-m", "debugpy.adapter"), real.dap, files=_GREET, neutral=_NUMBERS
     ),
     "acp/prompt": PeerSession("acp", "ndjson", (f"{PEERS}python", "cassettes/agent.py"), real.acp, files=_GREET),
     "jsonrpc/calls": _reference("jsonrpc", "ndjson", "calls", reference.calls),
@@ -80,10 +80,10 @@ class Sockets:
 
     Attributes:
         protocol: the dialect.
-        framing: what its messages are told apart by.
+        framing: framing of the messages.
         peer: the module of the server.
         address: where it listens, and the recorder: below `{folder}`.
-        meeting: what the clients say; it asserts what they hear.
+        meeting: sends the messages of the clients, and asserts the responses.
     """
 
     protocol: str

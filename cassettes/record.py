@@ -1,9 +1,8 @@
 """Record the cassettes of this folder again: `make cassettes`, or `make cassettes ARGS=NAME`.
 
-Each session is told as data, as a host would send it; the extension is the real one, run under `ext-recorder record`,
-on a real control plane where it needs a cluster (as in `make live`; where there is none, the session is left out). A
-cassette is a test (it is replayed byte for byte) and an example, so record again only when a session should change, and
-review what changed.
+Each session is data: the requests of a host. The extension is the real one, run under `ext-recorder record`, on a real
+control plane if it needs a cluster (as in `make live`; without one, the session is left out). A cassette is a test (it
+is replayed byte for byte) and an example, so record again only if a session should change, and review the changes.
 """
 
 from __future__ import annotations

@@ -19,11 +19,12 @@ class Session:
     """A session to be recorded.
 
     Attributes:
-        steps: the requests; `{workdir}` as a whole text stands for the live workdir. One alone is one-shot use.
-        files: texts that are in the workdir before it begins, by path.
-        cluster: whether ~/.kube/config is that of a control plane started for it.
-        kubeconfig: text of ~/.kube/config where no cluster is needed; "" for none.
-        http: whether the extension's HTTP traffic is recorded too, so that it runs again without a server.
+        steps: the requests; a text that is only `{workdir}` becomes the live workdir. A single request is a one-shot
+            call.
+        files: files of the workdir before the session, text by path.
+        cluster: ~/.kube/config is that of a control plane started for the session.
+        kubeconfig: text of ~/.kube/config if no cluster is needed; "" for none.
+        http: the HTTP traffic of the extension is recorded too, so that it runs again without a server.
         port: of this machine, where a server of tests/support/http_site.py is started for it; 0: no server.
     """
 

@@ -15,7 +15,7 @@ AGENT = {
 }
 
 _STEPS: dict[str, list[Step]] = {
-    # A whole eval task: a program is prepared, an agent (played by the second write) mends it, its work is checked.
+    # A whole eval task: a program is prepared, an agent (the second write) corrects it, its work is checked.
     "shell/eval-task": [
         INITIALIZE,
         execute("write-file", {"path": "greet.py", "content": 'print("Helo, world")\n'}),

@@ -14,8 +14,8 @@ from tests.support.paths import ROOT
 LIMITS = {
     ".": 0,
     ".ci": 1,
-    "cassettes": 10,
-    "docs": 6,
+    "cassettes": 3,
+    "docs": 3,
     "extensions/ext_http": 1,
     "extensions/ext_kubernetes": 16,
     "extensions/ext_sdk": 12,

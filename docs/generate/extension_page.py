@@ -175,7 +175,7 @@ def type_section(args_type: type[msgspec.Struct], types: ArgumentTypes) -> str:
 
 
 def table(args_type: type[msgspec.Struct], types: ArgumentTypes, title: str) -> list[str]:
-    """Return the lines of a table of arguments; none if there are no arguments."""
+    """Return the lines of a table of arguments; [] without arguments."""
     rows = [
         f"| `{member.name}` | {member.type} | {'*required*' if member.required else escaped(member.default)} "
         f"| {escaped(member.description)} |"

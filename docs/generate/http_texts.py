@@ -54,7 +54,7 @@ UNREACHABLE = "the server cannot be reached, or its certificate is not trusted"
 REFUSED = "the host comes from a variable or a redirect, or is a metadata address, and `allowHosts` does not list it"
 BODY = "the body is larger than `maxBody`, and a check or a capture needs the rest"
 CAPTURE = "a captured value is not found, and has no default"
-NO_MOCK = "there is no mock of this name in the workdir and scope"
+NO_MOCK = "no mock has this name in the workdir and scope"
 
 FAILURES = {
     "request": (

@@ -192,7 +192,7 @@ HOPELESS = (
 MANIFEST = "a manifest is not valid YAML, or has fields that the kind does not have"
 KUBECONFIG = "the kubeconfig cannot be read, or lacks the context"
 HELM_FAILS = "helm is not in PATH, or exits with an error, which is in `error`"
-POD = "there is no running pod"
+POD = "no pod is running"
 
 FAILURES = {
     "create-namespace": ("the namespace exists", SERVER),
@@ -248,7 +248,7 @@ FAILURES = {
     "rollout": (
         "the rollout is not complete before `timeout`",
         HOPELESS,
-        "there is no previous revision, or not the given one, to undo to",
+        "the previous revision, or the given one, does not exist",
         "it is paused, and a restart or undo is requested",
         KIND,
         NAMESPACE,

@@ -59,7 +59,7 @@ OUTPUTS = {
 }
 
 NOT_FOUND = "the program is not found, or cannot be executed"
-NO_PROCESS = "there is no process of this name in the workdir and scope"
+NO_PROCESS = "no process has this name in the workdir and scope"
 OUTSIDE = "a path leads outside of the workdir"
 
 FAILURES = {
