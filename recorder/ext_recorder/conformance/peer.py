@@ -6,29 +6,31 @@ All processes of a child that is started here are stopped at the end.
 from __future__ import annotations
 
 import os
-import select
-import signal
 import socket
 import tempfile
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from time import monotonic, sleep
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from ext_recorder.cassette.events import Data
 from ext_recorder.errors import RecorderError
+from ext_recorder.messages.call_tracker import CallTracker
+from ext_recorder.posix.channel import ByteChannel, wait
+from ext_recorder.posix.supervised_child import SupervisedChild
 from ext_recorder.protocols.dialect import DIALECTS
+from ext_recorder.sockets.address import shut
 from ext_recorder.sockets.relay import SERVER_START_S
-from ext_sdk.core.process.errors import ProcessError
-from ext_sdk.core.process.spawner import Command, Spawner
+from ext_sdk.core.process.spawner import Spawner
 from ext_sdk.core.wire.errors import MessageError
 from ext_sdk.core.wire.frames import Frame
 from ext_sdk.core.wire.framing import FRAMINGS
 from ext_sdk.core.wire.json_codec import dumps, loads
 from ext_sdk.core.wire.json_pointer import MISSING
 
-from .raw_host import READ_BYTES, STDERR_BYTES
+from .raw_host import STDERR_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -37,61 +39,25 @@ if TYPE_CHECKING:
     from ext_recorder.cassette.events import Event
     from ext_recorder.protocols.dialect import ClassifiedMessage
     from ext_recorder.sockets.address import Address
-    from ext_sdk.core.process.child import Child
+    from ext_sdk.core.wire.frames import Junk
     from ext_sdk.core.wire.framing import Decoder
 
 
-STOP_GRACE_SECONDS = 1.0  # between SIGTERM and SIGKILL
-GONE_SECONDS = 10.0  # maximum wait for the end of killed processes
 DYING_SECONDS = 0.5  # a server that closes a connection may be about to exit, and still accept another one
 RETRY_SECONDS = 0.02  # between two attempts to connect to a server that is starting
 SHOWN_CHARS = 2_000
 
 
-class ByteChannel:
-    """Non-blocking byte stream from and to a child.
-
-    Args:
-        source: descriptor to read from.
-        sink: descriptor to write to.
-        end: ends the stream to the child.
+class SessionEndpoint(NamedTuple):
+    """Endpoint of one session.
 
     Attributes:
-        was_left: True if the child ended the stream first.
+        connect: returns a channel to the child, for each client a new one if that is possible.
+        ended: returns True if the child exits within the given seconds after it has closed its channel.
     """
 
-    def __init__(self, source: int, sink: int, end: Callable[[], None]) -> None:
-        self.source = source
-        self.sink = sink
-        self.was_left = False
-        self._end = end
-        self._is_ended = False
-
-    def read(self) -> bytes:
-        """Return the available bytes; b"" at the end. Raises BlockingIOError if none are available."""
-        try:
-            data = os.read(self.source, READ_BYTES)
-        except ConnectionError:
-            data = b""
-        self.was_left = not data and not self._is_ended
-        return data
-
-    def write(self, data: memoryview) -> int:
-        """Write as much as fits. Raises BlockingIOError if nothing fits, OSError if the child has closed the stream."""
-        return os.write(self.sink, data)
-
-    def end(self) -> None:
-        """End the stream to the child."""
-        self._is_ended = True
-        self._end()
-
-
-class SessionEndpoint:
-    """Endpoint of one session. `link` returns a channel to the child, for each client a new one if that is possible."""
-
-    def __init__(self, link: Callable[[], ByteChannel], ended: Callable[[float], bool]) -> None:
-        self.link = link
-        self.ended = ended  # returns True if the child exits within the given seconds after it has closed its channel
+    connect: Callable[[], ByteChannel]
+    ended: Callable[[float], bool]
 
 
 class ChildUnderTest:
@@ -108,19 +74,19 @@ class ChildUnderTest:
         self._folder = folder
         self._address = address
         self._spawner = Spawner()
-        self._server: Child | None = None
+        self._server: SupervisedChild | None = None
         self._has_served = False  # since it was started
-        self._links: list[ByteChannel] = []  # to it
+        self._channels: list[ByteChannel] = []  # to it, in the current session
         self._stack = ExitStack()
 
     def __enter__(self) -> Self:
         self._stderr = self._stack.enter_context(tempfile.TemporaryFile())  # a file: the child cannot block on it
+        self._stack.callback(self._spawner.close)
         return self
 
     def __exit__(self, *exception: object) -> None:
         if self._server:
-            _stop(self._server)
-        self._spawner.close()
+            self._server.close()
         self._stack.close()
 
     @contextmanager
@@ -131,84 +97,51 @@ class ChildUnderTest:
             RecorderError: the command cannot be started, or no server listens at the address.
         """
         with ExitStack() as stack:
-            yield self._served(self._address, stack) if self._address else self._started(stack)
+            if self._address:
+                # The server itself keeps running after a session.
+                yield SessionEndpoint(partial(self._connect, self._address, stack), lambda _: True)
+            else:
+                child = stack.enter_context(self._start())
+                yield SessionEndpoint(lambda: child.channel, child.process.wait_for_exit)
 
-    def _started(self, stack: ExitStack) -> SessionEndpoint:
-        """Start a child on pipes."""
-        (theirs_in, sink), (source, theirs_out) = os.pipe(), os.pipe()
-        try:
-            child = self._spawn(theirs_in, theirs_out)
-        finally:
-            os.close(theirs_in)
-            os.close(theirs_out)
-            stack.callback(os.close, source)
-            input = stack.enter_context(os.fdopen(sink, "wb", buffering=0))
-        stack.callback(_stop, child)
-        os.set_blocking(source, False)
-        os.set_blocking(sink, False)
-        link = ByteChannel(source, sink, input.close)
-        return SessionEndpoint(lambda: link, child.wait_for_exit)
+    def _start(self, stdout: int | None = None) -> SupervisedChild:
+        stderr = self._stderr.fileno()
+        return SupervisedChild(self._spawner, self._command, os.environ, self._folder, stdout=stdout, stderr=stderr)
 
-    def _served(self, address: Address, stack: ExitStack) -> SessionEndpoint:
-        """Return an endpoint that connects to the server."""
-
-        def link() -> ByteChannel:
-            connection = stack.enter_context(self._connected(address))
-            self._links.append(ByteChannel(connection.fileno(), connection.fileno(), lambda: _end(connection)))
-            return self._links[-1]
-
-        return SessionEndpoint(link, lambda _: True)  # the server itself keeps running
-
-    def _start_server(self) -> Child:
-        stdin, ours = os.pipe()  # it stays open: a server may exit at its end
-        self._stack.callback(os.close, ours)
-        try:
-            return self._spawn(stdin, self._stderr.fileno())
-        finally:
-            os.close(stdin)
-
-    def _spawn(self, stdin: int, stdout: int) -> Child:
-        folder = os.open(self._folder, os.O_RDONLY | os.O_DIRECTORY)
-        command = Command(self._command, env=os.environ, directory=folder, grace=STOP_GRACE_SECONDS)
-        try:
-            return self._spawner.spawn(command, stdin=stdin, stdout=stdout, stderr=self._stderr.fileno())
-        except (ProcessError, ValueError) as failure:
-            raise RecorderError(str(failure)) from failure
-        finally:
-            os.close(folder)
-
-    def _connected(self, address: Address) -> socket.socket:
+    def _connect(self, address: Address, stack: ExitStack) -> ByteChannel:
         """Connect to the server, which is started first if that is needed, and retry while it is starting."""
         if self._command and self._server is None:
-            self._server = self._start_server()
-        if self._server and any(link.was_left for link in self._links):
-            self._server.wait_for_exit(DYING_SECONDS)
-        self._links.clear()
+            self._server = self._start(self._stderr.fileno())  # its input stays open: it may exit at the end
+        if self._server and any(channel.was_left for channel in self._channels):
+            self._server.process.wait_for_exit(DYING_SECONDS)
+        self._channels.clear()
         until = monotonic() + SERVER_START_S
         while True:
             try:
-                connection = address.connect()
+                connection = stack.enter_context(address.connect())
             except OSError as error:
                 if self._server is None or monotonic() >= until:
                     raise RecorderError(f"no connection to {address}: {error.strerror or error}") from None
-                if _has_ended(self._server):
-                    self._server = self._started_again(self._server, address)
+                if self._server.has_exited():
+                    self._server = self._restart(self._server, address)
             else:
                 self._has_served = True
-                return connection
+                self._channels.append(ByteChannel(connection.fileno(), connection.fileno(), partial(shut, connection)))
+                return self._channels[-1]
             sleep(RETRY_SECONDS)
 
-    def _started_again(self, server: Child, address: Address) -> Child:
+    def _restart(self, server: SupervisedChild, address: Address) -> SupervisedChild:
         """Restart a server that exited after a session. Raises RecorderError if it exited before the first one."""
         if not self._has_served:
             words = self.last_words()
-            why = f"the server has exited ({server.status})" + (f"; its output on stderr:\n{words}" if words else "")
-            raise RecorderError(f"no connection to {address}: {why}")
+            reason = f"the server has exited ({server.process.status})"
+            reason += f"; its output on stderr:\n{words}" if words else ""
+            raise RecorderError(f"no connection to {address}: {reason}")
         self._has_served, self._server = False, None
-        _stop(server)
+        server.close()
         if address.family == socket.AF_UNIX:
-            Path(str(address.place)).unlink(missing_ok=True)  # it could not
-        return self._start_server()
+            Path(str(address.place)).unlink(missing_ok=True)  # a server that was killed could not remove it
+        return self._start(self._stderr.fileno())
 
     def last_words(self) -> str:
         """Return the end of the output on stderr."""
@@ -217,25 +150,7 @@ class ChildUnderTest:
         return words.strip()[-SHOWN_CHARS:]
 
 
-def _has_ended(child: Child) -> bool:
-    child.update()
-    return child.status is not None
-
-
-def _stop(child: Child) -> None:
-    """Stop a child with all processes that it started."""
-    if not child.wait(0):
-        child.stop(signal.SIGTERM, STOP_GRACE_SECONDS)
-        child.wait(GONE_SECONDS)
-    child.close()
-
-
-def _end(connection: socket.socket) -> None:
-    with suppress(OSError):  # it is already closed
-        connection.shutdown(socket.SHUT_WR)
-
-
-Call: TypeAlias = tuple[int, bytes | None]  # a request: the number of its client, and the key of its id
+Call: TypeAlias = tuple[str, int, bytes]  # key of a request: "in", the number of its client, the key of its id
 _HEAD_BYTES = 40  # of a frame that a message shows
 
 
@@ -244,16 +159,14 @@ class Client:
     """Client of the child, with a channel of its own.
 
     Args:
-        number: from 1.
-        link: its channel.
-        decoder: of the output of the child.
-        is_open: False after the end of the output.
+        number: its number, from 1.
+        channel: its channel.
+        decoder: decoder of the output of the child.
     """
 
     number: int
-    link: ByteChannel
+    channel: ByteChannel
     decoder: Decoder
-    is_open: bool = True
 
 
 @dataclass(frozen=True)
@@ -267,7 +180,7 @@ class ReceivedMessage:
     @property
     def call(self) -> Call | None:
         """Return the request of this response; None if it is not a response."""
-        return (self.client, self.message.key) if self.message.kind == "response" else None
+        return ("in", self.client, self.message.key or b"") if self.message.kind == "response" else None
 
 
 class Exchange:
@@ -281,7 +194,8 @@ class Exchange:
         events: messages in both directions.
         received: messages of the child.
         sent: requests of the host by their ids.
-        open: requests without their last response; `failed`: requests whose response is a failure.
+        open: requests without their last response.
+        failed: requests whose response is a failure.
         unframed: beginnings of frames with invalid ends of header lines.
     """
 
@@ -289,10 +203,10 @@ class Exchange:
         self.events: list[Event] = []
         self.received: list[ReceivedMessage] = []
         self.sent: dict[object, Call] = {}
-        self.open: set[Call] = set()
+        self.dialect = DIALECTS[protocol]
+        self.open: CallTracker[str] = CallTracker(self.dialect)
         self.failed: set[Call] = set()
         self.unframed: list[bytes] = []
-        self.dialect = DIALECTS[protocol]
         self._place = place
         self._framing = FRAMINGS[self.dialect.framing]
         self._clients: list[Client] = []
@@ -301,10 +215,10 @@ class Exchange:
     def client(self, number: int) -> Client:
         """Return a client; on standard files the same for all numbers. Raises RecorderError if it cannot connect."""
         while len(self._clients) < number:
-            link = self._place.link()
-            if self._clients and link is self._clients[0].link:
+            channel = self._place.connect()
+            if self._clients and channel is self._clients[0].channel:
                 return self._clients[0]
-            self._clients.append(Client(len(self._clients) + 1, link, self._framing.decoder()))
+            self._clients.append(Client(len(self._clients) + 1, channel, self._framing.decoder()))
         return self._clients[number - 1]
 
     # --- Sending ------------------------------------------------------------------------------------------------------
@@ -320,76 +234,62 @@ class Exchange:
             The request; None if the frame is not one.
         """
         message = self.dialect.classify(payload)
+        event = Data("in", monotonic() - self._started, payload, conn=client.number)
+        self.events.append(event)
+        self.open.request(event, message, message.method)
         call = None
         if message.kind == "request" and message.key is not None:
-            call = (client.number, message.key)
-            self.sent[loads(message.id)] = call
-            self.open.add(call)
-        self.events.append(Data("in", monotonic() - self._started, payload, conn=client.number))
-        rest = memoryview(self._framing.encode(payload))
+            call = self.sent[loads(message.id)] = ("in", client.number, message.key)
+        client.channel.send(self._framing.encode(payload))
         until = monotonic() + patience
-        while rest and monotonic() < until:
-            try:
-                rest = rest[client.link.write(rest) :]
-            except BlockingIOError:
-                self.receive(until - monotonic(), writing=client)
-            except OSError:  # it has closed its input; its output is still read
-                break
+        while client.channel.unsent and self.receive(until - monotonic()):
+            pass
+        client.channel.unsent = memoryview(b"")
         return call
 
     def end_input(self) -> None:
         """Close the input of the child: the host sends nothing more."""
         for client in self._clients:
-            client.link.end()
+            client.channel.end()
 
     # --- Receiving ----------------------------------------------------------------------------------------------------
 
     @property
     def is_open(self) -> bool:
         """Return True if more output of the child may come."""
-        return any(client.is_open for client in self._clients)
+        return any(client.channel.is_open for client in self._clients)
 
-    def receive(self, seconds: float, writing: Client | None = None) -> bool:
-        """Read output. Return True if there was any, or if writing to that client is possible."""
-        listening = {client.link.source: client for client in self._clients if client.is_open}
-        if seconds <= 0 or not (listening or writing):
+    def receive(self, seconds: float) -> bool:
+        """Read output, and write unsent bytes. Return False after the given seconds, or if the output has ended."""
+        channels = [client.channel for client in self._clients]
+        if seconds <= 0 or not any(channel.is_open or channel.unsent for channel in channels):
             return False
-        poll = select.poll()
-        for source in listening:
-            poll.register(source, select.POLLIN)
-        if writing:
-            both = select.POLLIN if writing.link.sink in listening else 0
-            poll.register(writing.link.sink, select.POLLOUT | both)
-        ready = poll.poll(seconds * 1_000 + 1)
-        for fd, event in ready:
-            if fd in listening and event != select.POLLOUT:
-                self._read(listening[fd])
-        return bool(ready)
+        unsent = sum(len(channel.unsent) for channel in channels)
+        readable = wait(channels, seconds)
+        for client in self._clients:
+            if client.channel.source in readable and (data := client.channel.read()) is not None:
+                client.decoder.receive_data(data)
+                if not data:
+                    client.decoder.receive_eof()
+                while item := client.decoder.next_event():
+                    self._add(client, item)
+        return bool(readable) or sum(len(channel.unsent) for channel in channels) < unsent
 
-    def _read(self, client: Client) -> None:
-        with suppress(BlockingIOError):
-            data = client.link.read()
-            client.decoder.receive_data(data)
-            if not data:
-                client.is_open = False
-                client.decoder.receive_eof()
-        while item := client.decoder.next_event():
-            is_frame = isinstance(item, Frame)
-            data = item.payload if isinstance(item, Frame) else item.wire
-            self.events.append(Data("out", monotonic() - self._started, data, raw=not is_frame, conn=client.number))
-            if isinstance(item, Frame):
-                self._take(client, item)
-
-    def _take(self, client: Client, frame: Frame) -> None:
-        if frame.wire != self._framing.encode(frame.payload, frame.head):
-            self.unframed.append(frame.wire[:_HEAD_BYTES])
-        message = self.dialect.classify(frame.payload)
+    def _add(self, client: Client, item: Frame | Junk) -> None:
+        data, raw = (item.payload, False) if isinstance(item, Frame) else (item.wire, True)
+        event = Data("out", monotonic() - self._started, data, raw=raw, conn=client.number)
+        self.events.append(event)
+        if not isinstance(item, Frame):
+            return
+        if item.wire != self._framing.encode(item.payload, item.head):
+            self.unframed.append(item.wire[:_HEAD_BYTES])
+        message = self.dialect.classify(item.payload)
         try:
-            heard = ReceivedMessage(client.number, message, loads(message.text))
+            received = ReceivedMessage(client.number, message, loads(message.text))
         except MessageError:
             return  # the rules report the error in it
-        self.received.append(heard)
-        if heard.call and self.dialect.is_last(message):
-            self.open.discard(heard.call)
-            if self.dialect.has_failed(message) or message.at("/error") is not MISSING:
-                self.failed.add(heard.call)
+        self.received.append(received)
+        self.open.response(event, message)
+        has_failed = self.dialect.has_failed(message) or message.at("/error") is not MISSING
+        if received.call and has_failed and self.dialect.is_last(message):
+            self.failed.add(received.call)

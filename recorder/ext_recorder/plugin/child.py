@@ -1,15 +1,14 @@
-"""A child process on pipes, for tests: requests and their answers, notifications, and no waiting for ever."""
+"""Child process on pipes, for tests: requests, responses and notifications, each with a time limit."""
 
 from __future__ import annotations
 
 import itertools
-import os
-import select
 import subprocess
 import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, TypeAlias
 
+from ext_recorder.posix.channel import ByteChannel, wait
 from ext_sdk.core.wire.frames import Frame
 from ext_sdk.core.wire.framing import FRAMINGS
 from ext_sdk.core.wire.json_codec import dumps
@@ -23,27 +22,26 @@ if TYPE_CHECKING:
     Handler: TypeAlias = "Callable[[object], object]"
 
 TIMEOUT_S = 30.0
-END_S = 5.0  # for a child that has closed its output to exit
+END_S = 5.0  # maximum wait for the exit of a child that has closed its output
 _RECORDER = "ext-recorder: "  # begins lines of the recorder on standard error
-_CHUNK_BYTES = 65_536
 
 
 class ChildError(AssertionError):
-    """The child did not do what the test waits for; the text says what it said on stderr."""
+    """Failure of the child to do what the test waits for. The text has its output on stderr."""
 
 
 class RecordedChild:
-    """The running child. A context manager; at its end the input is closed and the end awaited.
+    """The running child. A context manager; at its end the input is closed, and the child is expected to exit.
 
     Args:
         command: its command line.
         framing: "ndjson", "content-length", "uint32".
-        stderr: the file that takes its standard error.
+        stderr: file for its standard error.
 
     Attributes:
         process: the process, with pipes of bytes.
-        notifications: those that came so far: (method, params).
-        handlers: by method: what answers requests of the child; takes the params, returns the result.
+        notifications: received notifications: (method, params).
+        handlers: {method: function}: called with the params of a request of the child; returns the result.
     """
 
     def __init__(self, command: Sequence[str], framing: str, *, stderr: Path) -> None:
@@ -54,12 +52,11 @@ class RecordedChild:
             )
         assert self.process.stdin is not None
         assert self.process.stdout is not None
-        self._in, self._out = self.process.stdin.fileno(), self.process.stdout.fileno()
-        os.set_blocking(self._in, False)
+        stdin, stdout = self.process.stdin, self.process.stdout
+        self._channel = ByteChannel(stdout.fileno(), stdin.fileno(), stdin.close)
         self._framing = FRAMINGS[framing]
         self._decoder = self._framing.decoder()
         self._ids = itertools.count(1)
-        self._ended = False
         self.notifications: list[tuple[str, object]] = []
         self.handlers: dict[str, Handler] = {}
 
@@ -70,19 +67,16 @@ class RecordedChild:
         self.close()
 
     def request(self, method: str, params: object = None, *, timeout: float = TIMEOUT_S) -> object:
-        """Ask, and wait for the answer. Requests that the child has meanwhile are answered by `handlers`.
+        """Send a request of JSON-RPC 2.0, and return the result. `handlers` respond to requests of the child before it.
 
         Args:
-            method: as in JSON-RPC 2.0.
-            params: the same; None sends none.
+            method: its method.
+            params: its params; None for none.
             timeout: seconds.
 
-        Returns:
-            The result.
-
         Raises:
-            RpcError: the answer is an error.
-            ChildError: there was none.
+            RpcError: the response is an error.
+            ChildError: no response arrived.
         """
         id = next(self._ids)
         self.send(encode(Request(id, method, params)), timeout=timeout)
@@ -96,10 +90,13 @@ class RecordedChild:
             if isinstance(message, Notification):
                 self.notifications.append((message.method, message.params))
             elif isinstance(message, Request):
-                self._answer(message, timeout)
+                handler = self.handlers.get(message.method)
+                if handler is None:
+                    raise self._failure(f"the child asks for {message.method}, and `handlers` has no answer to it")
+                self.send(encode(Response(message.id, handler(message.params))), timeout=timeout)
 
     def notify(self, method: str, params: object = None) -> None:
-        """Say something that has no answer."""
+        """Send a notification."""
         self.send(encode(Notification(method, params)))
 
     def send(self, payload: bytes | dict[str, object], *, timeout: float = TIMEOUT_S) -> None:
@@ -109,23 +106,15 @@ class RecordedChild:
             ChildError: the child does not read, or has ended.
         """
         data = payload if isinstance(payload, bytes) else dumps(payload).encode()
-        rest = memoryview(self._framing.encode(data))
+        channel = self._channel
+        channel.send(self._framing.encode(data))
         until = time.monotonic() + timeout
-        while rest:
-            readable, writable, _ = select.select(
-                [] if self._ended else [self._out], [self._in], [], max(0.0, until - time.monotonic())
-            )
-            if readable:
-                self._read()
-            if writable:
-                try:
-                    rest = rest[os.write(self._in, rest) :]
-                except BlockingIOError:
-                    continue
-                except OSError as error:
-                    raise self._failure(f"the child reads no more ({error.strerror})") from None
-            elif not readable:
-                raise self._failure(f"the child has not read {len(rest)} bytes within {timeout:g} s")
+        while channel.unsent and (left := until - time.monotonic()) > 0:
+            self._read(left)
+        if channel.error:
+            raise self._failure(f"the child reads no more ({channel.error.strerror})")
+        if channel.unsent:
+            raise self._failure(f"the child has not read {len(channel.unsent)} bytes within {timeout:g} s")
 
     def receive(self, *, timeout: float = TIMEOUT_S, what: str = "a message") -> bytes:
         """Return the next message of the child, without its framing. Output that is not a message is skipped.
@@ -140,17 +129,16 @@ class RecordedChild:
                 return item.payload
             if item is not None:
                 continue
-            if self._ended:
-                # Its standard error may come after the end of its output, and is complete when it has exited.
+            if not self._channel.is_open:
+                # Its standard error may follow the end of its output, and is complete after its exit.
                 with suppress(subprocess.TimeoutExpired):
                     self.process.wait(min(END_S, max(0.0, until - time.monotonic())))
                 raise self._failure(f"expected {what}, found the end of the child's output")
-            if not select.select([self._out], [], [], max(0.0, until - time.monotonic()))[0]:
+            if not self._read(until - time.monotonic()):
                 name = self._framing.name
                 other = "lsp" if name == "ndjson" else "jsonrpc"
                 remedy = f'messages were sent in {name} framing; for another one, use protocol="{other}" in the marker'
                 raise self._failure(f"expected {what} within {timeout:g} s, found nothing; {remedy}")
-            self._read()
 
     def close(self, *, timeout: float = TIMEOUT_S) -> int:
         """Close the input of the child and wait for its exit. Return its exit code, or minus the signal that ended it.
@@ -158,12 +146,11 @@ class RecordedChild:
         Raises:
             ChildError: the child did not exit; it was killed.
         """
-        assert self.process.stdin is not None
         assert self.process.stdout is not None
-        self.process.stdin.close()
+        self._channel.end()
         until = time.monotonic() + timeout
-        while not self._ended and select.select([self._out], [], [], max(0.0, until - time.monotonic()))[0]:
-            self._read()
+        while self._channel.is_open and self._read(until - time.monotonic()):
+            pass
         try:
             return self.process.wait(max(0.0, until - time.monotonic()))
         except subprocess.TimeoutExpired:
@@ -173,24 +160,21 @@ class RecordedChild:
         finally:
             self.process.stdout.close()
 
-    def _read(self) -> None:
-        data = os.read(self._out, _CHUNK_BYTES)
+    def _read(self, seconds: float) -> bool:
+        """Read output, and write unsent bytes. Return False if there was no output within the given seconds."""
+        if self._channel.source not in wait([self._channel], seconds):
+            return False
+        data = self._channel.read()
         if data:
             self._decoder.receive_data(data)
-        else:
-            self._ended = True
+        elif data is not None:
             self._decoder.receive_eof()
-
-    def _answer(self, request: Request, timeout: float) -> None:
-        handler = self.handlers.get(request.method)
-        if handler is None:
-            raise self._failure(f"the child asks for {request.method}, and `handlers` has no answer to it")
-        self.send(encode(Response(request.id, handler(request.params))), timeout=timeout)
+        return True
 
     def _failure(self, text: str) -> ChildError:
-        said = self._stderr.read_text("utf-8", "backslashreplace").strip()
-        if said.startswith(_RECORDER):
+        stderr = self._stderr.read_text("utf-8", "backslashreplace").strip()
+        if stderr.startswith(_RECORDER):
             from .command import with_pytest_options
 
-            said = with_pytest_options(said)
-        return ChildError(f"{text}; its standard error:\n{said}" if said else text)
+            stderr = with_pytest_options(stderr)
+        return ChildError(f"{text}; its standard error:\n{stderr}" if stderr else text)

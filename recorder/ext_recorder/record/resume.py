@@ -9,11 +9,11 @@ the replayed and the new events; in order `any`, all recorded and the new events
 from __future__ import annotations
 
 import os
-from select import POLLIN, POLLOUT, poll
 from time import monotonic
 
 from ext_recorder.cassette.reader import Reader
 from ext_recorder.errors import RecorderError
+from ext_recorder.posix.channel import ByteChannel, wait
 from ext_recorder.posix.child import exit_like, spawn, way_of_ending
 from ext_recorder.posix.output import claim_standard_files, host_outlet, write_message
 from ext_recorder.posix.signals import Signals
@@ -46,7 +46,6 @@ if TYPE_CHECKING:
 # the child may need for the response, and at the end.
 NEXT_S = 5.0
 ANSWERS_S = 30.0
-_READ_BYTES = 65_536
 _DROPPED = "not sent in this session, and will not be in the new cassette (--order any keeps such messages)"
 
 
@@ -133,17 +132,14 @@ class _ChildCatchUp:
     """
 
     def __init__(self, child: Child, dialect: Dialect, framing: Framing, signals: int) -> None:
-        self._child = child
         self._dialect = dialect
         self._framing = framing
         self._decoder = framing.decoder()
         self._asked: list[ClassifiedMessage] = []  # requests of the child without a response
         self._open: list[bytes] = []  # ids of requests that it has not answered
         self._ended = False
-        self._poll = poll()
-        self._poll.register(child.stdout, POLLIN)
-        self._poll.register(child.stderr, POLLIN)
-        self._poll.register(signals, POLLIN)
+        self._channel = ByteChannel(child.stdout, child.stdin)
+        self._errors = ByteChannel(child.stderr)
         self._signals = signals
 
     def up(self, heard: bytes) -> None:
@@ -159,7 +155,10 @@ class _ChildCatchUp:
                 wire = self._readdressed(message, wire) if self._asked else b""
             elif message is not None and message.kind == "request" and message.key is not None:
                 self._open.append(message.key)
-            self._write(wire)
+            self._channel.send(wire)
+            self._wait(ANSWERS_S, lambda: not self._channel.unsent)
+            if self._channel.error:
+                self._ended = True
             self._wait(NEXT_S, lambda: not self._open or bool(self._asked))
         self._wait(ANSWERS_S, lambda: not self._open)
 
@@ -176,36 +175,17 @@ class _ChildCatchUp:
         """Read output of the child until a condition holds, or for a number of seconds."""
         until = monotonic() + seconds
         while not done() and not self._ended and (left := until - monotonic()) > 0:
-            for fd, _ in self._poll.poll(left * 1000 + 1):
-                self._read(fd)
-
-    def _write(self, wire: bytes) -> None:
-        """Write, and read meanwhile: a child whose output is not read may not read its input."""
-        rest = memoryview(wire)
-        until = monotonic() + ANSWERS_S
-        while rest and not self._ended and monotonic() < until:
-            try:
-                rest = rest[os.write(self._child.stdin, rest) :]
-            except BlockingIOError:
-                self._poll.register(self._child.stdin, POLLOUT)
-                for fd, _ in self._poll.poll(ANSWERS_S * 1000):
-                    if fd != self._child.stdin:
-                        self._read(fd)
-                self._poll.unregister(self._child.stdin)
-            except OSError:
+            readable = wait((self._channel, self._errors), left, (self._signals,))
+            if self._errors.source in readable:
+                self._errors.read()
+            if self._channel.source in readable:
+                self._read()
+            if self._signals in readable:  # it is not read, so that the proxy forwards the signal
                 self._ended = True
 
-    def _read(self, fd: int) -> None:
-        if fd == self._signals:  # not read, so that the proxy forwards the signal
-            self._ended = True
-            return
-        try:
-            data = os.read(fd, _READ_BYTES)
-        except BlockingIOError:
-            return
-        if fd == self._child.stderr:
-            if not data:
-                self._poll.unregister(fd)
+    def _read(self) -> None:
+        data = self._channel.read()
+        if data is None:
             return
         self._ended = not data
         self._decoder.receive_data(data)

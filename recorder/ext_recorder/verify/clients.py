@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import select
 from functools import partial
 from time import monotonic
 from typing import TYPE_CHECKING
 
 from ext_recorder.cassette.events import OWN_FILES
 from ext_recorder.errors import RecorderError
-from ext_recorder.sockets.address import receive, shut
+from ext_recorder.posix.channel import ByteChannel, wait
+from ext_recorder.sockets.address import shut
 from ext_recorder.sockets.relay import SERVER_START_S
 
+from .child_process import send_due
 from .host_script import LAST
 
 if TYPE_CHECKING:
@@ -43,8 +44,7 @@ class LiveConnection:
         number: of the recorded connection.
         line: of the cassette where that begins.
         script: as given.
-        socket: None before and after the connection.
-        rest: bytes that the server has not read.
+        channel: None before and after the connection.
         opened: True after the connection was opened.
         came: time of its first turn.
     """
@@ -53,8 +53,8 @@ class LiveConnection:
         self.number = recorded.number
         self.line = recorded.line
         self.script = script
-        self.socket: socket.socket | None = None
-        self.rest = memoryview(b"")
+        self.channel: ByteChannel | None = None
+        self._socket: socket.socket | None = None
         self.opened = False
         self.came = 0.0
         self._note = note
@@ -65,45 +65,33 @@ class LiveConnection:
         return self.script.position if self.opened else self.line
 
     @property
+    def unsent(self) -> bool:
+        """Return True if the server has not read all bytes that were sent."""
+        return bool(self.channel and self.channel.unsent)
+
+    @property
     def idle(self) -> bool:
         """Return True if no message is pending."""
-        return not self.rest and not self.script.outbox
+        return not self.unsent and not self.script.outbox
 
     def open(self, address: Address) -> None:
         """Connect, and start the script. Raises OSError."""
-        self.socket = address.connect()
+        connection = self._socket = address.connect()
+        self.channel = ByteChannel(connection.fileno(), connection.fileno(), partial(shut, connection))
         self.opened = True
         self._note("open", "in")
         self.script.start(monotonic())
 
     def write(self) -> None:
         """Write as much as the server reads."""
-        script = self.script
-        while self.socket and (self.rest or script.outbox):
-            if not self.rest:
-                self._take(self.socket)
-                continue
-            try:
-                self.rest = self.rest[self.socket.send(self.rest) :]
-            except BlockingIOError:
-                return
-            except OSError:  # the server has closed the connection; the end of its output tells the consequences
-                self.rest = memoryview(b"")
-                script.outbox.clear()
-
-    def _take(self, connection: socket.socket) -> None:
-        each = self.script.take()
-        if isinstance(each, bytes):
-            self.rest = memoryview(each)
-            self._note("in", each)
-        elif each is None:
-            self._note("in", b"")
-            shut(connection)
+        while self.channel and send_due(self.script, self.channel, self._note):
+            pass  # the recorded signals are those of the server's own process
+        if self.channel and self.channel.error:
+            self.script.outbox.clear()  # the server has closed the connection, which the end of its output reports
 
     def read(self) -> None:
         """Read output of the server."""
-        assert self.socket is not None
-        data = receive(self.socket)
+        data = self.channel.read() if self.channel else None
         if data is None:
             return
         self._note("out", data)
@@ -114,10 +102,10 @@ class LiveConnection:
             self.close()
 
     def close(self) -> None:
-        """Close the socket."""
-        if self.socket:
-            self.socket.close()
-            self.socket = None
+        """Close the connection."""
+        if self._socket:
+            self._socket.close()
+        self.channel = None
 
 
 TURN_S = 0.2  # longest single wait: the output of an exited server is read again after it
@@ -146,12 +134,14 @@ class Clients:
         self._address = address
         self._live = live
         self._note = note
-        self._own = make_script(OWN_FILES, self._others(OWN_FILES)) if live else None
+        self._own = make_script(OWN_FILES, partial(self._has_come, asking=OWN_FILES)) if live else None
         self._links = [
             LiveConnection(
-                each, make_script(each.number, self._others(each.number)), partial(self._note_of, each.number)
+                connection,
+                make_script(connection.number, partial(self._has_come, asking=connection.number)),
+                partial(self._record, connection.number),
             )
-            for each in recorded
+            for connection in recorded
         ]
         self._started = 0.0
         self._current = 0  # the position that was waited for last
@@ -182,7 +172,7 @@ class Clients:
         """
         self._started = monotonic()
         if self._live and self._own:
-            self._live.start(self._own)
+            self._live.start(self._own, lambda when, name, what: self._note(when, f"{name}:{OWN_FILES}", what))
         while not self._done():
             self._advance()
             self._wait()
@@ -191,12 +181,9 @@ class Clients:
                 script.give_up()
         for link in self._links:
             link.close()
-        return self._live.finish(self._own, self._note_own) if self._live and self._own else True
+        return self._live.finish() if self._live else True
 
     # --- Order --------------------------------------------------------------------------------------------------------
-
-    def _others(self, number: int) -> Callable[[int], bool]:
-        return lambda line: self._has_come(line, number)
 
     def _has_come(self, line: int, asking: int) -> bool:
         """Return True if all messages above this line were sent, apart from those of connection `asking`."""
@@ -212,33 +199,27 @@ class Clients:
             before = now_at
             for link in self._links:
                 if not link.opened and self._has_come(link.line, link.number):
-                    self._open(link)
+                    link.came = link.came or monotonic()
+                    try:
+                        link.open(self._address)
+                    except OSError as error:
+                        is_starting = monotonic() - link.came < SERVER_START_S
+                        if not self._live or self._live.has_exited() or not is_starting:
+                            raise self._no_server(error) from None
                 if link.opened:
                     link.script.advance(monotonic())
                     link.write()
         if self._own:
             self._own.advance(monotonic())
 
-    def _open(self, link: LiveConnection) -> None:
-        now = monotonic()
-        link.came = link.came or now
-        try:
-            link.open(self._address)
-        except OSError as error:
-            if not self._live or self._live.has_ended() or now - link.came >= SERVER_START_S:
-                raise self._no_server(error) from None
-
     def _no_server(self, error: OSError) -> RecorderError:
-        why = error.strerror or str(error)
-        if not self._live or not self._own:
-            return RecorderError(
-                f"no connection to {self._address}: {why}; start the server, or give its command after `--`"
-            )
-        if self._live.has_ended():
-            why = f"the server has exited ({self._live.status})"
-            self._live.turn(self._own, self._note_own, 0.0)  # what it has said is there
-        words = f"; its output on stderr:\n{self._live.last_words}" if self._live.last_words else ""
-        return RecorderError(f"no connection to {self._address}: {why}{words}")
+        reason, words = error.strerror or str(error), "; start the server, or give its command after `--`"
+        if self._live:
+            if self._live.has_exited():
+                reason = f"the server has exited ({self._live.status})"
+                self._live.turn(0.0)  # reads its output
+            words = f"; its output on stderr:\n{self._live.last_words}" if self._live.last_words else ""
+        return RecorderError(f"no connection to {self._address}: {reason}{words}")
 
     # --- The loop -----------------------------------------------------------------------------------------------------
 
@@ -248,7 +229,7 @@ class Clients:
     def _done(self) -> bool:
         if self._late or any(script.gave_up for script in self._all()):
             return True
-        if not all(script.over for script in self._all()) or any(link.rest for link in self._links):
+        if not all(script.over for script in self._all()) or any(link.unsent for link in self._links):
             return False
         return not self._live or self._own is None or self._own.exit is None or self._live.ended
 
@@ -267,24 +248,14 @@ class Clients:
             self._late = waiting.over
             waiting.timed_out(now)
             return
-        for link in self._polled(RETRY_S if connecting else min(left, TURN_S)):
-            link.read()
-        if self._live and self._own:
-            self._live.turn(self._own, self._note_own, 0.0)
+        live, open_links = self._live, {link.channel: link for link in self._links if link.channel}
+        channels = [*open_links, *(live.channels if live else ())]
+        readable = wait(channels, RETRY_S if connecting else min(left, TURN_S), live.files if live else ())
+        for channel, link in open_links.items():
+            if channel.source in readable:
+                link.read()
+        if live:
+            live.turn(0.0)
 
-    def _polled(self, seconds: float) -> list[LiveConnection]:
-        """Return the connections with new output."""
-        poll = select.poll()
-        for link in self._links:
-            if link.socket:
-                poll.register(link.socket, select.POLLIN | (select.POLLOUT if link.rest else 0))
-        if self._live:
-            poll.register(self._live, select.POLLIN)
-        ready = {fd for fd, _ in poll.poll(seconds * 1_000 + 1)}
-        return [link for link in self._links if link.socket and link.socket.fileno() in ready]
-
-    def _note_of(self, number: int, name: str, what: bytes | str) -> None:
+    def _record(self, number: int, name: str, what: bytes | str) -> None:
         self._note(monotonic() - self._started, f"{name}:{number}", what)
-
-    def _note_own(self, when: float, name: str, what: bytes | str | int) -> None:
-        self._note(when, f"{name}:{OWN_FILES}", what)

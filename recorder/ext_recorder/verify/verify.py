@@ -165,7 +165,7 @@ class _Run:
         live = VerifiedChild(self._options.command, {**self._environment, **(layer.variables if layer else {})})
         try:
             if layer:
-                layer.wait_loaded(live.has_ended)
+                layer.wait_loaded(live.has_exited)
         except BaseException:
             live.close()
             raise
