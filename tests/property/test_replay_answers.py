@@ -244,7 +244,7 @@ REPLIED = st.lists(st.sampled_from(REPLIES), max_size=4)
 
 @pytest.mark.parametrize("order", ["strict", "any"])
 @pytest.mark.parametrize("recording", RECORDINGS, ids=name_of)
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(changes=CHANGED, replies=REPLIED)
 def test_each_call_is_answered_whatever_the_host_sends(
     recording: Recording, order: str, changes: list[tuple[str, int]], replies: list[str]

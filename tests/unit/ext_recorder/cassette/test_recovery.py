@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import subprocess
 from typing import TYPE_CHECKING
 
 import pytest
 
+from ext_recorder.cassette import recovery
+from ext_recorder.cassette.reader import Reader
+from ext_recorder.errors import CassetteError
 from tests.support.recorder_process import (
     ECHO,
-    PATIENCE_S,
-    RECORDER,
     end,
     hear_line,
     messages,
@@ -19,8 +19,10 @@ from tests.support.recorder_process import (
     start,
     wait_for,
 )
+from tests.support.recorder_tools import call
 
 if TYPE_CHECKING:
+    import subprocess
     from pathlib import Path
 
 
@@ -36,8 +38,7 @@ def partial(tmp_path: Path) -> Path:
 
 
 def recover(*words: str) -> subprocess.CompletedProcess[str]:
-    command = [*RECORDER, "recover", *words]
-    return subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+    return call("recover", *words)
 
 
 def test_whole_lines_are_kept_a_torn_one_is_dropped_and_both_are_said(partial: Path, tmp_path: Path) -> None:
@@ -93,28 +94,31 @@ def test_a_file_that_is_no_partial_cassette_is_an_error_and_stays(content: bytes
 # --- Cassettes that were cut off --------------------------------------------------------------------------------------
 
 
-def shown(path: Path) -> subprocess.CompletedProcess[str]:
-    command = [*RECORDER, "show", str(path)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+def error_of(cassette: Path) -> str:
+    """Return the error that a reader of the entire cassette raises; empty if it is complete."""
+    try:
+        with Reader(cassette) as reader:
+            list(reader)
+    except CassetteError as error:
+        return str(error)
+    return ""
 
 
-@pytest.mark.parametrize("output", [False, True])
-def test_what_a_reader_advises_helps_with_any_cut(tmp_path: Path, *, output: bool) -> None:
-    whole = tmp_path / "whole.yaml"
+@pytest.mark.parametrize("output", [None, "fixed.yaml"])
+def test_the_command_that_a_reader_suggests_helps_with_any_cut(tmp_path: Path, output: str | None) -> None:
+    whole, cut = tmp_path / "whole.yaml", tmp_path / "cut.yaml"
     run(whole, ECHO, stdin=b"one\ntwo\nit's a third\n")
     content = whole.read_bytes()
     first = content.index(b"- {")
-    for end_at in range(content.index(b"\n", first) + 1, len(content) - 1, 7):
-        cut = tmp_path / "cut.yaml"
+    for end_at in range(content.index(b"\n", first) + 1, len(content) - 1):
         cut.write_bytes(content[:end_at])
-        told = shown(cut)
-        if told.returncode == 0:  # cut off behind the exit
+        error = error_of(cut)
+        if not error:  # cut off behind the exit
             continue
-        assert f"ext-recorder recover {cut}" in told.stderr, (end_at, told.stderr)
-        options = ["-o", str(tmp_path / "fixed.yaml"), "--force"] if output else []
-        done = recover(str(cut), *options)
-        assert (done.returncode, done.stderr) == (0, ""), end_at
-        assert shown(tmp_path / "fixed.yaml" if output else cut).returncode == 0
+        assert f"ext-recorder recover {cut}" in error, end_at
+        fixed = recovery.recover(cut, tmp_path / output if output else None, replace=True)
+        assert fixed.path == tmp_path / (output or "cut.yaml"), end_at
+        assert error_of(fixed.path) == "", end_at
         assert cut.exists()
 
 

@@ -47,19 +47,21 @@ LINES: list[tuple[str, set[str]]] = [
     ("verify a.yaml b.yaml -- ext-sh", {"ext-shell"}),
     ("completion f", {"fish"}),
 ]
-# Prints what bash would insert, or offer, for its last argument.
+# Print what bash would insert, or offer, for each argument, and a form feed.
 BASH = """
 eval "$(ext-recorder completion bash)"
 shopt -s progcomp
-COMP_LINE="ext-recorder $1"
-read -ra COMP_WORDS <<< "${COMP_LINE//=/ = }"
-[[ $COMP_LINE == *' ' ]] && COMP_WORDS+=('')
-COMP_CWORD=$((${#COMP_WORDS[@]} - 1))
 compopt() { options+=("$@"); }
-_ext_recorder_completion ext-recorder
-printf '%s\\n' "${COMPREPLY[@]}"
-[[ ${options[*]} == *plusdirs* ]] && compgen -d -S / -- "${COMP_WORDS[COMP_CWORD]}"
-exit 0
+for line; do
+    options=() COMPREPLY=() COMP_LINE="ext-recorder $line"
+    read -ra COMP_WORDS <<< "${COMP_LINE//=/ = }"
+    [[ $COMP_LINE == *' ' ]] && COMP_WORDS+=('')
+    COMP_CWORD=$((${#COMP_WORDS[@]} - 1))
+    _ext_recorder_completion ext-recorder
+    printf '%s\\n' "${COMPREPLY[@]}"
+    [[ ${options[*]} == *plusdirs* ]] && compgen -d -S / -- "${COMP_WORDS[COMP_CWORD]}"
+    printf '\\f'
+done
 """
 
 
@@ -100,19 +102,22 @@ def said(folder: Path, *command: str) -> str:
     return done.stdout
 
 
-@pytest.mark.parametrize(("line", "expected"), LINES)
-def test_bash_completes(folder: Path, line: str, expected: set[str]) -> None:
-    found = said(folder, shell("bash"), "--norc", "-c", BASH, "bash", line).splitlines()
-    assert set(found) == expected
+def test_bash_completes(folder: Path) -> None:
+    lines = [line for line, _ in LINES]
+    *completed, end = said(folder, shell("bash"), "--norc", "-c", BASH, "bash", *lines).split("\f")
+    assert [set(found.splitlines()) for found in completed] == [expected for _, expected in LINES]
+    assert end == ""
 
 
-@pytest.mark.parametrize(("line", "expected"), LINES)
-def test_fish_completes(folder: Path, line: str, expected: set[str]) -> None:
-    script = f"ext-recorder completion fish | source; complete -C 'ext-recorder {line}'"
-    found = {each.partition("\t")[0] for each in said(folder, shell("fish"), "--no-config", "-c", script).splitlines()}
-    if "=" in line:
-        found = {each.partition("=")[2] for each in found}
-    assert found == expected - {"--"}  # which fish offers for nobody
+def test_fish_completes(folder: Path) -> None:
+    completions = "".join(f"complete -C 'ext-recorder {line}'; printf '\\f';" for line, _ in LINES)
+    script = f"ext-recorder completion fish | source; {completions}"
+    *completed, _ = said(folder, shell("fish"), "--no-config", "-c", script).split("\f")
+    for found, (line, expected) in zip(completed, LINES, strict=True):
+        words = {word.partition("\t")[0] for word in found.splitlines()}
+        if "=" in line:
+            words = {word.partition("=")[2] for word in words}
+        assert words == expected - {"--"}, line  # which fish does not offer
 
 
 def typed(folder: Path, command: list[str], keys: bytes, until: bytes) -> bytes:

@@ -354,7 +354,7 @@ def test_any_bytes_are_settings_or_refused(data: bytes) -> None:
 
 SCALARS = st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text()
 TABLES = st.dictionaries(
-    st.text(), st.recursive(SCALARS, lambda each: st.lists(each) | st.dictionaries(st.text(), each))
+    st.text(), st.recursive(SCALARS, lambda each: st.lists(each) | st.dictionaries(st.text(), each), max_leaves=10)
 )
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -13,7 +13,11 @@ from ext_recorder.errors import CassetteError
 from ext_recorder.tools.convert import format_of
 from ext_recorder.tools.importers import IMPORTS
 from tests.support.player_host import Host, cassette
-from tests.support.recorder_process import PATIENCE_S, RECORDER, events, messages
+from tests.support.recorder_process import events, messages
+from tests.support.recorder_tools import call
+
+if TYPE_CHECKING:
+    import subprocess
 
 FOLDER = Path(__file__).parents[4] / "cassettes"
 COMMITTED = sorted(path for path in FOLDER.rglob("*.yaml") if not path.name.endswith(".http.yaml"))
@@ -25,9 +29,7 @@ JUNK = "starting…"
 
 
 def convert(*words: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [*RECORDER, "convert", *words], cwd=cwd, capture_output=True, text=True, timeout=PATIENCE_S, check=False
-    )
+    return call("convert", *words, cwd=cwd)
 
 
 def ok(*words: str, cwd: Path) -> str:

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from typing import TYPE_CHECKING
 
 import pytest
 
 from ext_recorder.tools.stats import MethodStats, collect, merge_stats, percentile, table
+from tests.support import recorder_tools
 from tests.support.player_host import cassette
-from tests.support.recorder_process import PATIENCE_S, RECORDER
 
 if TYPE_CHECKING:
+    import subprocess
     from pathlib import Path
 
 
 def stats(*words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([*RECORDER, "stats", *words], capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+    return recorder_tools.call("stats", *words)
 
 
 def call(number: int, began: float, took: float, *, method: str = "a", answer: str = '"result":1') -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import subprocess
 from typing import TYPE_CHECKING
 
 import pytest
@@ -11,7 +10,8 @@ import pytest
 from ext_recorder.errors import CassetteError, UsageError
 from ext_recorder.tools.trim import Part, parse_calls, trim
 from tests.support.player_host import Host, cassette
-from tests.support.recorder_process import PATIENCE_S, RECORDER, events, marks, messages
+from tests.support.recorder_process import events, marks, messages
+from tests.support.recorder_tools import call
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -189,8 +189,7 @@ def test_a_broken_cassette_leaves_nothing_behind(tmp_path: Path) -> None:
 
 def test_the_command_says_what_was_kept(tmp_path: Path) -> None:
     cassette(tmp_path / "c.yaml", SESSION)
-    command = [*RECORDER, "trim", "--before", "1.5", "--without", "log", "-o", "out.yaml", "c.yaml"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+    done = call("trim", "--before", "1.5", "--without", "log", "-o", "out.yaml", "c.yaml", cwd=tmp_path)
     assert (done.returncode, done.stdout, done.stderr) == (0, "out.yaml: 7 of 15 messages kept\n", "")
     wrong = {
         "-o FILE": ["c.yaml"],
@@ -198,8 +197,6 @@ def test_the_command_says_what_was_kept(tmp_path: Path) -> None:
         "expected --after to be less than --before": ["--after", "2", "--before", "1.5", "-o", "y", "c.yaml"],
     }
     for says, words in wrong.items():
-        done = subprocess.run(
-            [*RECORDER, "trim", *words], cwd=tmp_path, capture_output=True, text=True, timeout=PATIENCE_S, check=False
-        )
+        done = call("trim", *words, cwd=tmp_path)
         assert done.returncode == 2
         assert says in done.stderr

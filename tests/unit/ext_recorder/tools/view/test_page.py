@@ -20,6 +20,7 @@ from ext_recorder.tools.view import bodies, rows
 from ext_recorder.tools.view.page import page
 from tests.support.browser import CHROMIUM, Browser
 from tests.support.recorder_process import PATIENCE_S, RECORDER
+from tests.support.recorder_tools import call
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -195,10 +196,7 @@ CASSETTES = [path for path in sorted(ROOT.glob("cassettes/*/*.yaml")) if not pat
 @pytest.mark.parametrize("path", CASSETTES, ids=lambda path: f"{path.parent.name}-{path.stem}")
 def test_every_call_of_the_cassettes_here_has_its_response(path: Path) -> None:
     found = table(data_of(page_of(path)), "kind", "response", "status")
-    counted = subprocess.run(
-        [*RECORDER, "stats", "--json", str(path)], capture_output=True, timeout=PATIENCE_S, check=True
-    ).stdout
-    stats = [json.loads(line) for line in counted.splitlines()]
+    stats = [json.loads(line) for line in call("stats", "--json", str(path)).stdout.splitlines()]
     assert sum(1 for kind, *_ in found if kind in {"call", "notification"}) == sum(each["count"] for each in stats)
     calls = [row for row in found if row[0] == "call"]
     assert sum(1 for _, response, _ in calls if response != -1) >= sum(each["answered"] for each in stats)
