@@ -28,11 +28,11 @@ if TYPE_CHECKING:
 
     from .args import Args, Config, Verbatim
     from .context import Agent, Context, Log, Secrets
-    from .deadline import Deadline
     from .duration import Duration
     from .errors import InvalidArgs, OperationFailed, RequirementNotMet
     from .extension import Extension
     from .operation import Operation
+    from .polling import Deadline
     from .result import NotKept, Result
 
 __all__ = [
@@ -61,7 +61,7 @@ _HOMES = {
     "Args": "ext_sdk.args",
     "Config": "ext_sdk.args",
     "Context": "ext_sdk.context",
-    "Deadline": "ext_sdk.deadline",
+    "Deadline": "ext_sdk.polling",
     "Duration": "ext_sdk.duration",
     "Extension": "ext_sdk.extension",
     "InvalidArgs": "ext_sdk.errors",

@@ -61,11 +61,12 @@ class Result:
         self.success = success
         self.message = message
         self.error = error
-        self.outputs = {name: _text(name, value) for name, value in (outputs or {}).items()}
-        self.secret_outputs = {name: _text(name, value) for name, value in (secret_outputs or {}).items()}
-        self.whole = {
-            name: value if isinstance(value, NotKept) else _text(name, value) for name, value in (whole or {}).items()
-        }
+        for name in (*(outputs or ()), *(secret_outputs or ()), *(whole or ())):
+            if not name or "." in name:
+                raise ValueError(f"an output needs a name without dots, not {name!r}")
+        self.outputs = _as_texts(outputs) if outputs else {}
+        self.secret_outputs = _as_texts(secret_outputs) if secret_outputs else {}
+        self.whole = dict(whole) if whole else {}
 
     @classmethod
     def ok(
@@ -98,13 +99,11 @@ class Result:
         return f"Result({self.success}, {self.message!r}, error={self.error!r}, outputs={self.outputs!r})"
 
 
-def _text(name: str, value: object) -> str:
-    if not name or "." in name:
-        raise ValueError(f"an output needs a name without dots, not {name!r}")
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, int):
-        return str(value)
-    if isinstance(value, str):
-        return value
-    raise TypeError(f"output {name!r} must be a string, an integer or a boolean, not {type(value).__name__}")
+def _as_texts(outputs: Outputs) -> dict[str, str]:
+    """Return outputs as texts: numbers and booleans as JSON. Raises TypeError for another type."""
+    texts = {}
+    for name, value in outputs.items():
+        if not isinstance(value, (str, int)):
+            raise TypeError(f"output {name!r} must be a string, an integer or a boolean, not {type(value).__name__}")
+        texts[name] = str(value).lower() if isinstance(value, bool) else str(value)
+    return texts

@@ -14,8 +14,7 @@ if TYPE_CHECKING:
     from ext_sdk.core.wire.errors import CallError, FrameTooLong, Id, MessageError, RpcError, WireError
     from ext_sdk.core.wire.frames import Frame, Junk
     from ext_sdk.core.wire.framing import FRAMINGS, Decoder, Framing
-    from ext_sdk.core.wire.json_codec import DEPTH_LIMIT, dumps, is_too_deep, loads
-    from ext_sdk.core.wire.json_object import Envelope, Member, scan
+    from ext_sdk.core.wire.json_codec import DEPTH_LIMIT, Envelope, Member, dumps, is_too_deep, loads, scan
     from ext_sdk.core.wire.jsonrpc import ErrorResponse, Message, Notification, Request, Response, encode, parse
 
 __all__ = [
@@ -57,7 +56,7 @@ _HOMES = {
     "DEPTH_LIMIT": "ext_sdk.core.wire.json_codec",
     "Decoder": "ext_sdk.core.wire.framing",
     "Direction": "ext_sdk.core.wire.connection",
-    "Envelope": "ext_sdk.core.wire.json_object",
+    "Envelope": "ext_sdk.core.wire.json_codec",
     "ErrorResponse": "ext_sdk.core.wire.jsonrpc",
     "FRAMINGS": "ext_sdk.core.wire.framing",
     "Frame": "ext_sdk.core.wire.frames",
@@ -66,7 +65,7 @@ _HOMES = {
     "Id": "ext_sdk.core.wire.errors",
     "Junk": "ext_sdk.core.wire.frames",
     "Malformed": "ext_sdk.core.wire.connection",
-    "Member": "ext_sdk.core.wire.json_object",
+    "Member": "ext_sdk.core.wire.json_codec",
     "Message": "ext_sdk.core.wire.jsonrpc",
     "MessageError": "ext_sdk.core.wire.errors",
     "Notification": "ext_sdk.core.wire.jsonrpc",
@@ -79,7 +78,7 @@ _HOMES = {
     "is_too_deep": "ext_sdk.core.wire.json_codec",
     "loads": "ext_sdk.core.wire.json_codec",
     "parse": "ext_sdk.core.wire.jsonrpc",
-    "scan": "ext_sdk.core.wire.json_object",
+    "scan": "ext_sdk.core.wire.json_codec",
 }
 
 

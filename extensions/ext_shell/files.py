@@ -17,7 +17,7 @@ from ext_sdk.files import Workdir
 
 if TYPE_CHECKING:
     from ext_sdk.context import Context
-    from ext_sdk.deadline import Deadline
+    from ext_sdk.polling import Deadline
 
 
 class PrivateTemps:

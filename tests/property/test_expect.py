@@ -14,7 +14,7 @@ from jsonpath import JSONPathEnvironment
 from msgspec import UNSET
 
 from ext_sdk.expect import Searcher, TextExpectation, check_text, json_path, passed
-from ext_sdk.expect.format import difference, quoted
+from ext_sdk.expect.check import difference, quoted
 from ext_sdk.expect.json_equality import NotJson, differs, equal, match_unordered, parse
 from ext_sdk.expect.json_path import PathFailed
 from ext_sdk.expect.text import lines_of, without_final_line_ending

@@ -14,8 +14,7 @@ from ext_sdk.core.wire.connection import Connection
 from ext_sdk.core.wire.errors import MessageError, RpcError, WireError
 from ext_sdk.core.wire.frames import Frame, Junk
 from ext_sdk.core.wire.framing import FRAMINGS
-from ext_sdk.core.wire.json_codec import dumps, loads
-from ext_sdk.core.wire.json_object import scan
+from ext_sdk.core.wire.json_codec import dumps, loads, scan
 from ext_sdk.core.wire.jsonrpc import ErrorResponse, Message, Notification, Request, Response, encode, parse
 
 if TYPE_CHECKING:

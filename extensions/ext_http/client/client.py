@@ -14,8 +14,8 @@ import h11
 import httpcore2
 import httpx2
 
+from ext_sdk.context import KeptClients
 from ext_sdk.core.version import __version__
-from ext_sdk.net.client_cache import KeptClients
 
 from .decoding import CODINGS, Undecodable, decode
 from .errors import REMEDIES, ExchangeFailed

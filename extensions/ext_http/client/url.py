@@ -9,12 +9,12 @@ from urllib.parse import SplitResult, unquote, urlsplit, urlunsplit
 
 import ext_sdk
 from ext_http.host_patterns import matches, names
-from ext_sdk.net.metadata_hosts import hands_out_credentials, unwrapped
+from ext_sdk.metadata_hosts import hands_out_credentials, unwrapped
 
 from .errors import Refused
 
 if TYPE_CHECKING:
-    from ext_sdk.net.metadata_hosts import Address
+    from ext_sdk.metadata_hosts import Address
 
 
 DEFAULT_PORTS = {"http": 80, "https": 443}

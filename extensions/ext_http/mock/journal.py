@@ -10,7 +10,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 from ext_sdk.core.redaction.redactor import Redactor
-from ext_sdk.expect.format import quoted
+from ext_sdk.expect.check import quoted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -13,8 +13,7 @@ import ext_sdk
 from ext_http.response.expectations import Body, check_body
 from ext_http.response.header_check import CheckContext, Header, Headers, check_headers, check_values
 from ext_sdk.expect import Check, Found, Searcher, SearchFailed
-from ext_sdk.expect.check import failures
-from ext_sdk.expect.format import quoted
+from ext_sdk.expect.check import failures, quoted
 from ext_sdk.expect.regex import problem
 
 from .journal import Call, Miss

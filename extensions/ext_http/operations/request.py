@@ -15,8 +15,10 @@ from ext_http.request.send import PreparedRequest, RequestSpec
 from ext_http.response.expectations import Expect  # noqa: TC001 - msgspec reads it
 from ext_sdk.capture import check_names
 from ext_sdk.expect import Check, Searcher
-from ext_sdk.expect.check import Json  # noqa: TC001 - msgspec reads it
-from ext_sdk.expect.format import shown
+from ext_sdk.expect.check import (
+    Json,
+    shown,
+)
 from ext_sdk.expect.json_equality import NotJson, parse
 
 from .result import DEFAULT, RESERVED, Capture, CheckedRequestArgs, CheckedResponse, request_spec

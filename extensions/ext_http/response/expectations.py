@@ -23,7 +23,7 @@ from ext_sdk.expect import (
     check_text,
 )
 from ext_sdk.expect import json_schema as schemas
-from ext_sdk.expect.format import quoted
+from ext_sdk.expect.check import quoted
 from ext_sdk.expect.json_equality import NotJson, parse
 from ext_sdk.files import Workdir, os_errors
 

@@ -9,14 +9,14 @@ from msgspec import UNSET, Meta, UnsetType
 
 from ext_http.client.response import values_of
 from ext_sdk.expect import Check, Expectation, Integer, TextExpectation, check_integer, check_text
-from ext_sdk.expect.format import redact_named, shown
+from ext_sdk.expect.check import redact_named, shown
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from ext_sdk.expect import Searcher
-    from ext_sdk.expect.format import Redact
+    from ext_sdk.expect.check import Redact
 
 
 _CONTROL_CHARACTER = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")

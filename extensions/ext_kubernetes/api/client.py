@@ -10,7 +10,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from ext_kubernetes.config import KubernetesConfig
-from ext_sdk.net.client_cache import KeptClients
+from ext_sdk.context import KeptClients
 
 from .connection import (
     JSON,

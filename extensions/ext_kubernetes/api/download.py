@@ -13,7 +13,7 @@ from urllib.parse import SplitResult, urljoin, urlsplit
 from urllib.request import getproxies, proxy_bypass
 
 import ext_sdk
-from ext_sdk.net.metadata_hosts import hands_out_credentials
+from ext_sdk.metadata_hosts import hands_out_credentials
 
 from .connection import USER_AGENT, transport_error
 

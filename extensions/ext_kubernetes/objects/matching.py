@@ -5,7 +5,7 @@ from __future__ import annotations
 from decimal import Decimal, InvalidOperation
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from ext_sdk.expect.format import shown
+from ext_sdk.expect.check import shown
 from ext_sdk.expect.json_equality import equal, is_type
 
 from .secret_data import masked

@@ -9,8 +9,7 @@ from msgspec import UNSET, Meta, UnsetType, field
 
 from ext_sdk.expect import regex
 
-from .check import Check, Expectation, Json
-from .format import quoted, redact_named, shown
+from .check import Check, Expectation, Json, quoted, redact_named, shown
 from .json_equality import differs, equal, is_type, type_name
 from .numbers import Integer, check_integer
 from .regex import Searcher, SearchFailed
@@ -19,7 +18,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from .format import Redact
+    from .check import Redact
     from .json_path import Node
 
 Number = int | float

@@ -13,15 +13,14 @@ import subprocess
 import sys
 from pathlib import Path
 
-from .check import Check, Json
-from .format import quoted, redact_named, shown
+from .check import Check, Json, quoted, redact_named, shown
 from .json_equality import member_path, type_name
 from .json_schema_keywords import SAY_NOTHING, unknown_word
 from .regex import TIME_UP
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from .format import Redact
+    from .check import Redact
 
 Schema = dict[str, Json]
 

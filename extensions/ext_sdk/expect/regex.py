@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import IO, Self
 
-    from ext_sdk.deadline import Deadline
+    from ext_sdk.polling import Deadline
 
 LIMIT = 2.0  # seconds for one search
 GRACE = 3.0  # seconds until a child that survives its own alarm is killed

@@ -8,8 +8,7 @@ from msgspec import UNSET, Meta, UnsetType
 
 from ext_sdk.expect import regex
 
-from .check import Check, Expectation, Json
-from .format import difference, quoted, redact_named, shown
+from .check import Check, Expectation, Json, difference, quoted, redact_named, shown
 from .json_equality import MISSING, Lists, NotJson, TooManyComparisons, differs, parse, type_name
 from .json_expectation import JsonExpectation, check_json
 from .numbers import Integer, check_integer
@@ -19,7 +18,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from .format import Redact
+    from .check import Redact
 
 Part = Annotated[str, Meta(min_length=1)]  # every text contains the empty one
 Parts = Part | Annotated[list[Part], Meta(min_length=1)]

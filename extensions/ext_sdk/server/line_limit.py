@@ -23,6 +23,7 @@ LINE_LIMIT_BYTES = 65_535  # without the line feed
 BUDGET_BYTES = 60 * 1024  # after JSON escaping; the rest is room for the id and for long paths of files
 ID_LIMIT_BYTES = 1_024  # of the id as JSON; the response repeats it, where it can't be cut
 _SMALLEST_TEXT_BYTES = 200  # a text is not cut shorter than this while other members can be left out
+_CERTAINLY_SHORT = BUDGET_BYTES * 2 // 3  # a result whose line is no longer is within the budget, however many outputs
 _BUDGETS = (BUDGET_BYTES, BUDGET_BYTES // 4, BUDGET_BYTES // 32)  # tried in this order, for very long paths
 
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")  # C0 and C1, except tab and line feed
@@ -53,9 +54,17 @@ class LineLimiter:
 
     def result(self, id: Id, result: Result) -> bytes:
         """Return the line of an operation's result, with its line feed."""
-        texts = {"message": result.message, "error": "" if result.success else result.error}
-        texts = {name: self._redactor.redact_text(value) for name, value in texts.items()}
-        outputs = {name: self._redactor.redact_text(value) for name, value in result.outputs.items()}
+        message, error, outputs = result.message, "" if result.success else result.error, result.outputs
+        # Nearly no result has a secret, or is long: one search and one encoding show that.
+        joined = "\0".join((message, error, *outputs.values()))
+        if self._redactor.redact_text(joined) is not joined:
+            message, error = self._redactor.redact_text(message), self._redactor.redact_text(error)
+            outputs = {name: self._redactor.redact_text(value) for name, value in outputs.items()}
+        if len(joined) <= _CERTAINLY_SHORT:
+            line = encode(Response(id, _members(result.success, message, error, outputs)))
+            if len(line) <= _CERTAINLY_SHORT:
+                return line + b"\n"
+        texts = {"message": message, "error": error}
         for budget in _BUDGETS:
             line = encode(Response(id, self._fitted(result.success, texts, outputs, budget)))
             if len(line) <= LINE_LIMIT_BYTES:
@@ -97,7 +106,7 @@ class LineLimiter:
         sizes = [_size(text) for text in (*texts.values(), *outputs.values())]
         room = budget - sum(_size(name) + 8 for name in outputs) - 200
         if sum(sizes) <= room:
-            return _members(success, texts, outputs)
+            return _members(success, texts["message"], texts["error"], outputs)
         share = _share(sizes, room - 300 * sum(size > _SMALLEST_TEXT_BYTES for size in sizes))
         if share < _SMALLEST_TEXT_BYTES:
             # So many outputs that their names alone fill the line: one file has them all, as JSON.
@@ -110,7 +119,8 @@ class LineLimiter:
                 cut_outputs[f"{name}File"] = self._spill(f"{name}.txt", value)
         paths = {name: self._spill(f"{name}.txt", text) for name, text in texts.items() if cut(text, share) != text}
         named = {f"{name}File": path for name, path in paths.items() if f"{name}File" not in outputs}
-        return _members(success, {name: cut(text, share) for name, text in texts.items()}, cut_outputs | named)
+        message, error = (cut(texts[name], share) for name in ("message", "error"))
+        return _members(success, message, error, cut_outputs | named)
 
     def _spill(self, name: str, text: str) -> str:
         try:
@@ -119,11 +129,14 @@ class LineLimiter:
             return f"(could not be written: {error})"
 
 
-def _members(success: bool, texts: Mapping[str, str], outputs: Mapping[str, str]) -> dict[str, object]:
+def _members(success: bool, message: str, error: str, outputs: dict[str, str]) -> dict[str, object]:
     members: dict[str, object] = {"success": success}
-    members |= {name: text for name, text in texts.items() if text}
+    if message:
+        members["message"] = message
+    if error:
+        members["error"] = error
     if outputs:
-        members["outputs"] = dict(outputs)
+        members["outputs"] = outputs
     return members
 
 
@@ -168,7 +181,10 @@ def cut(text: str, limit: int) -> str:
 
 def id_fits(id: Id) -> bool:
     """Return True if an id fits in a response. Raises nothing for an id that `parse` returns."""
-    return isinstance(id, float) or id is None or _size(str(id)) <= ID_LIMIT_BYTES
+    if isinstance(id, float) or id is None:
+        return True
+    text = str(id)
+    return 6 * len(text) + 2 <= ID_LIMIT_BYTES or _size(text) <= ID_LIMIT_BYTES  # an escape has at most 6 bytes
 
 
 def _json_or_text(value: object) -> object:

@@ -1,27 +1,29 @@
-"""Server loop: one host on stdin and stdout, calls in threads, one response for each request."""
+"""Server loop: one host on stdin and stdout, calls in a pool of threads, one response for each request."""
 
 from __future__ import annotations
 
+import os
 import select
 import signal
 import threading
 import time
 from contextlib import suppress
 from contextvars import ContextVar
+from functools import partial
+from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING
 
 from ext_sdk.core import gevals_spec
 from ext_sdk.core.stdio import PeerGone, Stdio
 from ext_sdk.core.text import LONGEST_NAME, suggest
-from ext_sdk.core.wire.connection import Connection, Malformed
 from ext_sdk.core.wire.errors import Id, MessageError, RpcError
+from ext_sdk.core.wire.frames import Frame
 from ext_sdk.core.wire.framing import FRAMINGS
-from ext_sdk.core.wire.jsonrpc import Notification, Request
+from ext_sdk.core.wire.jsonrpc import Notification, Request, parse
 
 from .line_limit import ID_LIMIT_BYTES, LineLimiter, id_fits
 from .manifest import build_manifest
-from .session import Session
-from .threads import Wakeup, Workers
+from .session import NEVER, Session
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -35,29 +37,10 @@ if TYPE_CHECKING:
 # The id of the request that a thread serves. A recorder of HTTP traffic reads the variable of this name.
 CALL: ContextVar[Id | None] = ContextVar("jsonrpc_call", default=None)
 LONGEST_WAIT_MILLISECONDS = 3_600_000  # poll() accepts at most 24 days; a timeout may be 292 years
-_NEVER = float("inf")
-
-
-class Running:
-    """Call without a response yet.
-
-    Attributes:
-        id: id of the request.
-        call: the call.
-        answer_deadline: latest time of the response, on the monotonic clock.
-    """
-
-    __slots__ = ("answer_deadline", "call", "claimed", "id")
-
-    def __init__(self, id: Id, call: Call) -> None:
-        self.id = id
-        self.call = call
-        self.claimed = False
-        self.answer_deadline = _NEVER if call.answer_seconds is None else time.monotonic() + call.answer_seconds
 
 
 class Calls:
-    """Running calls. Thread-safe.
+    """Calls without a response yet. Thread-safe.
 
     An operation's thread and the loop that enforces deadlines may both try to respond: the first to claim the call
     does.
@@ -65,56 +48,141 @@ class Calls:
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
-        self._running: list[Running] = []
+        self._running: list[Call] = []
 
     def __bool__(self) -> bool:
         return bool(self._running)
 
-    def begin(self, id: Id, call: Call) -> Running:
-        """Add a call, and return it."""
-        running = Running(id, call)
+    def begin(self, id: Id, call: Call) -> Call:
+        """Add the call of a request, and return it."""
+        call.id = id
+        if call.answer_seconds is not None:
+            call.answer_deadline = time.monotonic() + call.answer_seconds
         with self._changed:
-            self._running.append(running)
-        return running
+            self._running.append(call)
+        return call
 
-    def try_claim(self, running: Running) -> bool:
+    def try_claim(self, call: Call) -> bool:
         """Claim the call; return True for the first caller only."""
         with self._changed:
-            first, running.claimed = not running.claimed, True
+            first, call.claimed = not call.claimed, True
         return first
 
-    def end(self, running: Running) -> None:
+    def end(self, call: Call) -> None:
         """Remove a call whose response was written."""
         with self._changed:
-            self._running.remove(running)
+            self._running.remove(call)
             self._changed.notify_all()
 
-    def unclaimed(self) -> list[Running]:
+    def is_open(self, id: Id) -> bool:
+        """Return True if a call that no thread has claimed has this id. Types matter: 1, 1.0 and "1" are three ids."""
+        return bool(self._running) and any(type(call.id) is type(id) and call.id == id for call in self.unclaimed())
+
+    def unclaimed(self) -> list[Call]:
         """Return the calls that no thread has claimed."""
         with self._changed:
-            return [running for running in self._running if not running.claimed]
+            return [call for call in self._running if not call.claimed]
 
-    def late(self) -> list[Running]:
+    def late(self) -> list[Call]:
         """Return the unclaimed calls whose time is over."""
         now = time.monotonic()
-        return [running for running in self.unclaimed() if running.answer_deadline <= now]
+        return [call for call in self.unclaimed() if call.answer_deadline <= now] if self._running else []
 
     def milliseconds_left(self) -> int | None:
         """Return the time until the next call is late, for poll(); None if none will be."""
-        deadline = min((running.answer_deadline for running in self.unclaimed()), default=_NEVER)
-        if deadline == _NEVER:
+        if not self._running:
+            return None
+        deadline = min([call.answer_deadline for call in self.unclaimed()], default=NEVER)
+        if deadline == NEVER:
             return None
         return int(min(max(0.0, deadline - time.monotonic()) * 1000 + 1, LONGEST_WAIT_MILLISECONDS))
 
     def stop(self) -> None:
         """Set the stop signal of all operations."""
-        for running in self.unclaimed():
-            running.call.context.deadline.stopped.set()
+        for call in self.unclaimed():
+            call.context.deadline.stopped.set()
 
     def wait_for_none(self, seconds: float) -> None:
         """Wait until every response is written, at most `seconds`."""
         with self._changed:
             self._changed.wait_for(lambda: not self._running, seconds)
+
+
+SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+
+
+class Wakeup:
+    """Pipe that wakes the poll loop; it stays open until the process exits.
+
+    Attributes:
+        descriptor: readable when the loop has something to do.
+    """
+
+    def __init__(self) -> None:
+        self.descriptor, self._write = os.pipe()
+        os.set_blocking(self._write, False)
+
+    def install_signal_handlers(self, handler: Callable[..., object]) -> None:
+        """Write the number of each signal to the pipe; signals interrupt nothing.
+
+        Args:
+            handler: called too, in the main thread.
+        """
+        for number in SIGNALS:
+            signal.signal(number, handler)
+        signal.set_wakeup_fd(self._write, warn_on_full_buffer=False)
+
+    def wake(self) -> None:
+        """Wake the loop. Thread-safe."""
+        with suppress(BlockingIOError):  # the pipe is full: the loop will wake anyway
+            os.write(self._write, b"\0")
+
+    def drain(self) -> bool:
+        """Empty the pipe, and return True if a signal arrived."""
+        return any(number in SIGNALS for number in os.read(self.descriptor, 512))
+
+
+IDLE_SECONDS = 30.0  # until an idle thread ends, so that many calls at once leave no threads behind
+
+
+class Workers:
+    """Thread pool that grows with the number of running tasks.
+
+    Threads are daemons: one that hangs in a system call does not keep the extension running. `concurrent.futures` would
+    wait for it.
+    """
+
+    def __init__(self) -> None:
+        self._tasks: SimpleQueue[Callable[[], None]] = SimpleQueue()
+        self._lock = threading.Lock()
+        self._idle = 0
+
+    def run(self, task: Callable[[], None]) -> None:
+        """Run a task soon, in a thread. The task must not raise."""
+        with self._lock:
+            if self._idle:
+                self._idle -= 1
+                self._tasks.put(task)
+                return
+        threading.Thread(target=self._work, args=(task,), daemon=True, name="operation").start()
+
+    def _work(self, task: Callable[[], None]) -> None:
+        next_task: Callable[[], None] | None = task
+        while next_task:
+            next_task()
+            next_task = self._next()
+
+    def _next(self) -> Callable[[], None] | None:
+        with self._lock:
+            self._idle += 1
+        try:
+            return self._tasks.get(timeout=IDLE_SECONDS)
+        except Empty:
+            with self._lock:
+                if self._idle:
+                    self._idle -= 1
+                    return None
+        return self._tasks.get()  # `run` has counted on this thread meanwhile
 
 
 CLEANUP_SECONDS = 3.0  # mcpchecker kills the process 5 s after its request to shut down
@@ -152,7 +220,7 @@ class Server:
         self._stdio = stdio
         self._session = Session(extension, redactor, config)
         self._limiter = LineLimiter(redactor, self._spill_to_file)
-        self._connection = Connection(FRAMINGS[gevals_spec.FRAMING])
+        self._decoder = FRAMINGS[gevals_spec.FRAMING].decoder()
         self._workers = Workers()
         self._write_lock = threading.Lock()
         self._calls = Calls()
@@ -171,7 +239,7 @@ class Server:
         """
         self._wakeup.install_signal_handlers(_arm_alarm)
         self._manifest_sent = opening.manifest_sent
-        self._connection.receive_data(opening.received)
+        self._decoder.receive_data(opening.received)
         if opening.eof:
             self._end_of_input()
         try:
@@ -199,13 +267,21 @@ class Server:
                 self._ending = True
             if self._stdio.input in ready:
                 data = self._stdio.read()
-                if data:
-                    self._connection.receive_data(data)
+                line = self._decoder.lone(data)
+                if line is not None:
+                    self._handle(line)
+                elif data:
+                    self._decoder.receive_data(data)
+                    self._handle_received()
                 else:
                     self._end_of_input()
                     poll.unregister(self._stdio.input)
-                self._handle_received()
-            self._enforce_deadlines()
+                    self._handle_received()
+            for call in self._calls.late():  # respond, and stop the operation
+                call.context.deadline.stopped.set()
+                text = f"the operation did not end within its {call.answer_seconds:g} s; it was stopped"
+                error = RpcError(gevals_spec.TIMEOUT, f"{call.operation.name}: {text}")
+                self._respond(call, self._limiter.error(call.id, error), given_up=True)
 
     def _end_of_input(self) -> None:
         """Stop reading. Running calls still get their responses (gevals 0.0.1, "One-Shot Mode").
@@ -213,114 +289,104 @@ class Server:
         A last line without a line feed counts: `printf` writes none. A host that exited is noticed by its other end.
         """
         self._reading = False
-        self._connection.receive_data(b"\n")
-        self._connection.receive_eof()
-
-    def _enforce_deadlines(self) -> None:
-        """Respond to calls whose operations are late, and stop these."""
-        for running in self._calls.late():
-            running.call.context.deadline.stopped.set()
-            name, seconds = running.call.operation.name, running.call.answer_seconds
-            text = f"{name}: the operation did not end within its {seconds:g} s; it was stopped"
-            self._respond(running, self._limiter.error(running.id, RpcError(gevals_spec.TIMEOUT, text)), given_up=True)
+        self._decoder.receive_data(b"\n")
+        self._decoder.receive_eof()
 
     # Requests
 
     def _handle_received(self) -> None:
-        while not self._ending:
-            event = self._connection.next_event()
-            if event is None:
-                return
-            if isinstance(event, Request):
-                self._handle_request(event)
-            elif isinstance(event, Notification) and event.method == gevals_spec.SHUTDOWN:
-                self._ending = True
-            elif isinstance(event, Malformed) and isinstance(event.error, MessageError):
-                self._respond_error(event.error.id, RpcError(event.error.code, str(event.error)))
+        while not self._ending and (frame := self._decoder.next_event()) is not None:
+            if isinstance(frame, Frame):
+                self._handle(frame.payload)
 
-    def _handle_request(self, request: Request) -> None:
-        handlers: dict[str, Callable[[Request], None]] = {
-            gevals_spec.INITIALIZE: self._initialize,
-            gevals_spec.EXECUTE: self._execute,
-            gevals_spec.SHUTDOWN: self._shutdown,
-        }
+    def _handle(self, line: bytes) -> None:
+        """Handle a line. A response is ignored: the server sends no requests."""
         try:
-            if not id_fits(request.id):
+            message = parse(line)
+        except MessageError as error:
+            self._write(self._limiter.error(error.id, RpcError(error.code, str(error))))
+            return
+        if isinstance(message, Request):
+            self._handle_request(message, references=b"${" in line or b"\\u" in line)
+        elif isinstance(message, Notification) and message.method == gevals_spec.SHUTDOWN:
+            self._ending = True
+
+    def _handle_request(self, request: Request, *, references: bool) -> None:
+        id: Id = request.id
+        try:
+            if not id_fits(id):
                 text = f"the id is longer than {ID_LIMIT_BYTES} bytes, and its response would not fit on a line"
                 raise RpcError(gevals_spec.INVALID_REQUEST, text)
-            if request.method not in handlers:
-                text = f"unknown method: {request.method[:LONGEST_NAME]}; {suggest(request.method, handlers)}"
-                raise RpcError(gevals_spec.METHOD_NOT_FOUND, text)
-            handlers[request.method](request)
+            if self._calls.is_open(id):
+                text, id = f"id {id!r} is still in use by a call of {gevals_spec.EXECUTE!r}", None
+                raise RpcError(gevals_spec.INVALID_REQUEST, text)
+            if request.method == gevals_spec.EXECUTE:
+                self._execute(request, references=references)
+            elif request.method == gevals_spec.INITIALIZE:
+                self._initialize(request)
+            elif request.method == gevals_spec.SHUTDOWN:
+                self._shutdown(request)
+            else:
+                text = f"unknown method: {request.method[:LONGEST_NAME]}"
+                raise RpcError(gevals_spec.METHOD_NOT_FOUND, f"{text}; {suggest(request.method, gevals_spec.METHODS)}")
         except RpcError as error:
-            self._respond_error(request.id, error)
+            self._write(self._limiter.error(id, error))
         except Exception as error:  # noqa: BLE001  (a fault in one request must not end the others)
-            self._respond_error(request.id, self._session.fault(request.method, error))
+            self._write(self._limiter.error(id, self._session.fault(request.method, error)))
 
     def _initialize(self, request: Request) -> None:
         if self._manifest_sent:
             self._manifest_sent = False
-            self._connection.settle(request.id)
             with suppress(RpcError):  # of changes since the early check, such as a file that was removed
                 self._session.initialize(request.params, accepted=True)
         else:
             self._session.initialize(request.params)
-            self._respond_plain(request.id, build_manifest(self._extension))
+            self._write(self._limiter.plain(request.id, build_manifest(self._extension)))
         self._extension.warm_up()
 
-    def _execute(self, request: Request) -> None:
-        call = self._session.prepare(request.params, self._send_log)
-        running = self._calls.begin(request.id, call)
+    def _execute(self, request: Request, *, references: bool) -> None:
+        call = self._session.prepare(request.params, self._send_log, references=references)
+        self._calls.begin(request.id, call)
         try:
-            self._workers.run(lambda: self._perform(running))
+            self._workers.run(partial(self._perform, call))
         except RuntimeError as error:  # the system gives no more threads
-            self._respond(running, self._limiter.error(request.id, self._session.fault(call.operation.name, error)))
+            self._respond(call, self._limiter.error(request.id, self._session.fault(call.operation.name, error)))
 
     def _shutdown(self, request: Request) -> None:
         """Clean up, then respond: hosts take the response for the end (gevals 0.0.1, "Shutdown")."""
         self._close()
-        for running in self._calls.unclaimed():
-            text = f"{running.call.operation.name}: the extension was shut down before the operation ended"
-            self._respond(running, self._limiter.error(running.id, RpcError(gevals_spec.OPERATION_FAILED, text)))
-        self._respond_plain(request.id, {})
+        for call in self._calls.unclaimed():
+            text = f"{call.operation.name}: the extension was shut down before the operation ended"
+            self._respond(call, self._limiter.error(call.id, RpcError(gevals_spec.OPERATION_FAILED, text)))
+        self._write(self._limiter.plain(request.id, {}))
         self._ending = True
 
     # Operations, in their threads
 
-    def _perform(self, running: Running) -> None:
-        CALL.set(running.id)
+    def _perform(self, call: Call) -> None:
+        CALL.set(call.id)
         try:
-            line = self._limiter.result(running.id, self._session.perform(running.call))
+            line = self._limiter.result(call.id, self._session.perform(call))
         except RpcError as error:
-            line = self._limiter.error(running.id, error)
+            line = self._limiter.error(call.id, error)
         except BaseException as error:  # noqa: BLE001  (without a response the host would wait)
-            line = self._limiter.error(running.id, self._session.fault(running.call.operation.name, error))
-        self._respond(running, line)
+            line = self._limiter.error(call.id, self._session.fault(call.operation.name, error))
+        self._respond(call, line)
         if not self._reading:
             self._wakeup.wake()
 
-    def _respond(self, running: Running, line: bytes, *, given_up: bool = False) -> None:
+    def _respond(self, call: Call, line: bytes, *, given_up: bool = False) -> None:
         """Write the response to a call, unless it has one. `given_up`: do not wait for the operation to end."""
-        if self._calls.try_claim(running):
+        if self._calls.try_claim(call):
             if given_up:
-                self._session.give_up(running.call)
-            self._write_response(running.id, line)
-            self._calls.end(running)
+                self._session.give_up(call)
+            self._write(line)
+            self._calls.end(call)
 
     # Output
 
     def _send_log(self, level: str, message: str, data: Mapping[str, object]) -> None:
         self._write(self._limiter.log(level, message, data))
-
-    def _respond_plain(self, id: Id, result: object) -> None:
-        self._write_response(id, self._limiter.plain(id, result))
-
-    def _respond_error(self, id: Id, error: RpcError) -> None:
-        self._write_response(id, self._limiter.error(id, error))
-
-    def _write_response(self, id: Id, line: bytes) -> None:
-        self._connection.settle(id)  # first: a host may reuse the id as soon as it has read the response
-        self._write(line)
 
     def _write(self, line: bytes) -> None:
         try:

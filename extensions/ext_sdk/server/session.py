@@ -1,6 +1,7 @@
 """Session of the gevals extension protocol (0.0.1): each request checked and prepared, without threads and descriptors.
 
-`server` reads requests, runs the prepared calls, and writes responses.
+`server` reads requests, runs the prepared calls, and writes responses. Requests are parsed strictly: each error has the
+path of its member.
 """
 
 from __future__ import annotations
@@ -8,31 +9,33 @@ from __future__ import annotations
 import os
 import re
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeGuard
 
-from ext_sdk.context import Artifacts, Context, Log, Place, Secrets, States
+import msgspec
+
+from ext_sdk.context import Agent, Artifacts, Context, Log, Place, Secrets, States
 from ext_sdk.core import gevals_spec
 from ext_sdk.core.redaction.secret_names import secret_variables
 from ext_sdk.core.text import LONGEST_NAME, suggest
 from ext_sdk.core.wire.errors import RpcError
-from ext_sdk.core.wire.json_codec import DEPTH_LIMIT, is_too_deep
-from ext_sdk.deadline import Deadline
+from ext_sdk.core.wire.json_codec import dumps
 from ext_sdk.duration import Duration
 from ext_sdk.errors import InvalidArgs, OperationFailed, RequirementNotMet
+from ext_sdk.polling import Deadline
 from ext_sdk.result import Result
 
 from .config_check import check_artifacts
-from .params import parse_agent, parse_env, parse_object, parse_phase, parse_timeout, parse_workdir, shown
 from .schema import COMMON
-from .validation import check_types, has_field, not_text, validate
+from .validation import check_types, decode, not_text, validate
 from .variables import NAME, Variables
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
-    from pathlib import Path
 
     from ext_sdk.args import Args, Config
     from ext_sdk.core.redaction.redactor import Redactor
+    from ext_sdk.core.wire.errors import Id
     from ext_sdk.definition import Definition
     from ext_sdk.operation import Operation
 
@@ -44,6 +47,7 @@ ANSWER_SECONDS = 1.0
 # Time to clean up if only the operation's own `timeout` limits a call: after it the server responds, because the host
 # of an operation that hangs should not wait forever.
 OWN_SECONDS = 60.0
+NEVER = float("inf")
 
 
 class Call:
@@ -55,10 +59,12 @@ class Call:
         context: context of the call.
         answer_seconds: time from now until a response must be sent, whatever the operation does; None: no limit.
         save_as: the name under which its outputs are kept as variables, or "".
-        place: workdir and scope of variables and state.
+        id: id of the request.
+        answer_deadline: latest time of the response, on the monotonic clock; set when the call begins.
+        claimed: a thread is about to respond.
     """
 
-    __slots__ = ("answer_seconds", "args", "context", "operation", "place", "save_as")
+    __slots__ = ("answer_deadline", "answer_seconds", "args", "claimed", "context", "id", "operation", "save_as")
 
     def __init__(
         self,
@@ -73,7 +79,21 @@ class Call:
         self.context = context
         self.answer_seconds = answer_seconds
         self.save_as = save_as
-        self.place = context.place
+        self.id: Id = None
+        self.answer_deadline = NEVER
+        self.claimed = False
+
+    def run(self) -> Result:
+        """Call the operation, and return its result. Raises InvalidArgs if its arguments can't be used."""
+        operation, args = self.operation, self.args
+        if isinstance(args, InvalidArgs):
+            if operation.on_invalid is not None:
+                operation.on_invalid(args, self.context)
+            raise args
+        result: object = operation.function(args, self.context)
+        if not isinstance(result, Result):
+            raise TypeError(f"expected a Result, found {type(result).__name__}")
+        return result
 
 
 class Session:
@@ -88,6 +108,7 @@ class Session:
         self._secrets = Secrets(redactor)
         self._variables = Variables()
         self._states = States()
+        self._operations: dict[str, Operation] = {}  # those that were called
         self._initialized = False
         self._refused = ""  # reason for which the last initialize was refused
         self._configure({} if config is None else config)
@@ -104,16 +125,16 @@ class Session:
         if self._initialized:
             raise RpcError(gevals_spec.INVALID_REQUEST, "initialize was sent already; send it once, at the start")
         try:
-            _refuse_depth(params)
-            members = parse_object(params, "params")
-            version = members.get("protocolVersion")
+            if not isinstance(params, dict):
+                raise _unexpected("params", "an object", params)
+            version = params.get("protocolVersion")
             if version != gevals_spec.PROTOCOL_VERSION:
                 raise RpcError(
                     gevals_spec.INVALID_PARAMS,
                     f"unsupported protocol version: {shown(version)} (expected {gevals_spec.PROTOCOL_VERSION})",
                 )
-            if members.get("config") is not None:
-                self._configure(members["config"], accepted=accepted)
+            if params.get("config") is not None:
+                self._configure(params["config"], accepted=accepted)
         except RpcError as error:
             self._refused = error.message
             raise
@@ -128,65 +149,80 @@ class Session:
         """Create an artifact; see Context.artifact."""
         return self._artifacts.new(name)
 
-    def prepare(self, params: object, send_log: Callable[[str, str, Mapping[str, object]], None]) -> Call:
+    def prepare(
+        self, params: object, send_log: Callable[[str, str, Mapping[str, object]], None], *, references: bool = True
+    ) -> Call:
         """Check a request to execute, and return its call (gevals 0.0.1, "Execute").
+
+        Args:
+            send_log: sends level, message and data of a log message.
+            references: False if it is known that no text in the request has a reference `${NAME.key}`.
 
         Raises:
             RpcError: METHOD_NOT_FOUND for an unknown operation; INVALID_PARAMS for params of another form and for
-                arguments
-                that the schema of the operation refuses, while other errors in arguments are a failure of the call (see
-                `errors`); INVALID_REQUEST after an `initialize` that was refused: without its configuration, secrets
-                would be
-                shown.
+                arguments that the schema of the operation refuses, while other errors in arguments are a failure of the
+                call (see `errors`); INVALID_REQUEST after an `initialize` that was refused: without its configuration,
+                secrets would be shown.
         """
         if self._refused:
             text = f"initialize was refused ({self._refused}); send a corrected one first"
             raise RpcError(gevals_spec.INVALID_REQUEST, text)
-        _refuse_depth(params)
-        members = parse_object(params, "params")
-        operation = self._operation(members.get("operation"))
-        sent = parse_object(members.get("context"), "context")
-        workdir = parse_workdir(sent.get("workdir"))
-        phase = parse_phase(sent.get("phase"))
-        timeout = parse_timeout(sent.get("timeout"))
-        args, save_as, scope = self._read_args(operation, members.get("args"), workdir)
-        env = parse_env(sent.get("env"))
-        for name, value in secret_variables(env).items():
-            self._secrets.add(name, value)
+        if not isinstance(params, dict):
+            raise _unexpected("params", "an object", params)
+        name = params.get("operation")
+        operation = self._operations.get(name) if isinstance(name, str) else None
+        if operation is None:
+            operation = self._find_operation(name)
+        sent = params.get("context")
+        if not isinstance(sent, dict):
+            raise _unexpected("context", "an object", sent)
+        workdir, phase, timeout = _read_task(sent)
+        args, save_as, scope = self._read_args(operation, params.get("args"), workdir, references=references)
+        env, agent = _read_environment(sent)
+        if env:
+            for variable, value in secret_variables(env).items():
+                self._secrets.add(variable, value)
         deadline, answer_seconds = self._deadline(phase, timeout, getattr(args, "timeout", None))
         context = Context(
             workdir=workdir,
             scope=scope,
             phase=phase,
             env=env,
-            agent=parse_agent(sent.get("agent")),
+            agent=agent,
             deadline=deadline,
             log=Log(send_log),
             config=self._config,
             secrets=self._secrets,
             states=self._states,
             artifacts=self._artifacts,
-            given=parse_object(members.get("args") or {}, "args"),
+            given=params.get("args"),
         )
         return Call(operation, args, context, answer_seconds, save_as)
 
     def perform(self, call: Call) -> Result:
-        """Run an operation to its end. Thread-safe.
+        """Run an operation to its end. Errors in arguments or of the machine become a failed result. Thread-safe.
 
         Raises:
             RpcError: INTERNAL_ERROR for an exception that the operation should not have raised.
         """
+        operation = call.operation
         try:
-            result = _outcome(call)
+            result = call.run()
+        except OperationFailed as failure:
+            result = Result.of_failure(failure)
+        except (InvalidArgs, RequirementNotMet) as refusal:
+            result = Result.failed(f"{operation.name}: {refusal}")
         except KeyboardInterrupt:  # from a person who calls the operation by hand
             raise
         except BaseException as error:
-            self.give_up(call)
-            raise self.fault(call.operation.name, error) from error
+            if not (isinstance(error, UnicodeEncodeError) and error.reason == LONE_SURROGATE):
+                self.give_up(call)
+                raise self.fault(operation.name, error) from error
+            result = Result.failed(f"{operation.name}: {not_text(error)}")
         if not result.success:
             self.give_up(call)
         elif call.save_as:
-            self._variables.keep(call.place, call.save_as, result.kept)
+            self._variables.keep(call.context.place, call.save_as, result.kept)
         for name, value in result.secret_outputs.items():
             self._secrets.add(f"output.{name}", value)
         return result
@@ -195,7 +231,7 @@ class Session:
         """Unset the name under which the outputs of a call were to be kept: it failed, or its end is not waited for."""
         name, call.save_as = call.save_as, ""
         if name:
-            self._variables.fail(call.place, name, call.operation.name)
+            self._variables.fail(call.context.place, name, call.operation.name)
 
     def fault(self, where: str, error: BaseException) -> RpcError:
         """Return the error response for an unexpected exception, and write its traceback to stderr."""
@@ -209,8 +245,10 @@ class Session:
         return RpcError(gevals_spec.INTERNAL_ERROR, text)
 
     def _configure(self, config: object, *, accepted: bool = False) -> None:
+        if not isinstance(config, dict):
+            raise _unexpected("config", "an object", config)
         try:
-            self._config: Config = validate(self._extension.config_type, parse_object(config, "config"))
+            self._config: Config = validate(self._extension.config_type, config)
             if self._config.max_operation_time.nanoseconds <= 0:
                 raise InvalidArgs("maxOperationTime", "expected a duration of more than 0s")
             if not accepted:  # else the early check passed; a later change of the directory is ignored
@@ -219,19 +257,20 @@ class Session:
             raise RpcError(gevals_spec.INVALID_PARAMS, f"config: {error}") from error
         self._artifacts = Artifacts(self._config.artifacts, self._extension.name)
 
-    def _operation(self, name: object) -> Operation:
+    def _find_operation(self, name: object) -> Operation:
         if not isinstance(name, str):
-            raise RpcError(
-                gevals_spec.INVALID_PARAMS, f"operation: expected the name of an operation, found {shown(name)}"
-            )
+            raise _unexpected("operation", "the name of an operation", name)
         known = self._extension.operations
         if name not in known:
             raise RpcError(
                 gevals_spec.METHOD_NOT_FOUND, f"unknown operation: {name[:LONGEST_NAME]}; {suggest(name, known)}"
             )
-        return known[name]
+        self._operations[name] = operation = known[name]
+        return operation
 
-    def _read_args(self, operation: Operation, sent: object, workdir: Path) -> tuple[Args | InvalidArgs, str, str]:
+    def _read_args(
+        self, operation: Operation, sent: object, workdir: Path, *, references: bool
+    ) -> tuple[Args | InvalidArgs, str, str]:
         """Return the arguments, or the reason why they can't be used, and the common ones `as` and `scope`.
 
         `null` means no arguments.
@@ -241,31 +280,42 @@ class Session:
         """
         if sent is not None and not isinstance(sent, dict):
             raise _invalid(operation, f"args: expected an object, found {shown(sent)}")
-        given = dict(sent or {})
-        common = {name: given.pop(name, "") for name in COMMON if not has_field(operation.args_type, name)}
-        for name, value in common.items():
-            if not (isinstance(value, str) and re.fullmatch(f"{NAME}*", value)):
-                raise _invalid(operation, f"{name}: expected a name of letters, digits, - and _, found {shown(value)}")
-        save_as, scope = str(common.get("as", "")), str(common.get("scope", ""))
-        place = Place.of(workdir, scope)
+        given = sent or {}
+        common = dict.fromkeys(COMMON, "")
+        for name in COMMON:
+            if name in given and name not in operation.args_type.__struct_encode_fields__:
+                value, given = given[name], {other: given[other] for other in given if other != name}
+                if not (isinstance(value, str) and re.fullmatch(f"{NAME}*", value)):
+                    text = f"{name}: expected a name of letters, digits, - and _, found {shown(value)}"
+                    raise _invalid(operation, text)
+                common[name] = value
+        save_as, scope = common["as"], common["scope"]
+        args: Args | InvalidArgs | None
+        try:
+            args = None if references else msgspec.convert(given, operation.args_type, dec_hook=decode)
+        except (msgspec.ValidationError, UnicodeEncodeError):
+            args = None  # the cause is found below
+        if args is None:
+            args = self._expand_args(operation, given, Place.of(workdir, scope), save_as)
+        own = getattr(args, "timeout", None)
+        if isinstance(own, Duration) and own.nanoseconds < 0:
+            args = InvalidArgs("timeout", f"expected a duration of 0s or more, found {own}")
+        return args, save_as, scope
+
+    def _expand_args(
+        self, operation: Operation, given: dict[str, object], place: Place, save_as: str
+    ) -> Args | InvalidArgs:
+        """Return typed arguments with references replaced, or the reason why that is not possible. Raises RpcError."""
         try:
             check_types(operation.args_type, given, extra=tuple(COMMON))
         except InvalidArgs as error:
             if save_as:
                 self._variables.fail(place, save_as, operation.name)
             raise _invalid(operation, str(error)) from error
-        return self._typed(operation, given, place), save_as, scope
-
-    def _typed(self, operation: Operation, given: dict[str, object], place: Place) -> Args | InvalidArgs:
-        """Return typed arguments with references replaced, or the reason why that is not possible."""
         try:
-            args = validate(operation.args_type, self._variables.expand(place, given, operation.verbatim))
+            return validate(operation.args_type, self._variables.expand(place, given, operation.verbatim))
         except InvalidArgs as error:
             return error
-        own = getattr(args, "timeout", None)
-        if isinstance(own, Duration) and own.nanoseconds < 0:
-            return InvalidArgs("timeout", f"expected a duration of 0s or more, found {own}")
-        return args
 
     def _deadline(self, phase: str, timeout: float | None, own: object) -> tuple[Deadline, float | None]:
         """Return the deadline of the operation, and the seconds until a response must be sent whatever it does.
@@ -290,32 +340,71 @@ class Session:
         return Deadline(min(limits, default=None), latest=answer_seconds), answer_seconds
 
 
-def _refuse_depth(params: object) -> None:
-    if is_too_deep(params):
-        text = f"params: the values are nested too deeply, more than {DEPTH_LIMIT} levels"
-        raise RpcError(gevals_spec.INVALID_PARAMS, text)
-
-
 def _invalid(operation: Operation, text: str) -> RpcError:
     return RpcError(gevals_spec.INVALID_PARAMS, f"{operation.name}: {text}")
 
 
-def _outcome(call: Call) -> Result:
-    """Run the operation. Errors in arguments or of the machine become a failed result."""
+def _unexpected(path: str, expected: str, value: object) -> RpcError:
+    return RpcError(gevals_spec.INVALID_PARAMS, f"{path}: expected {expected}, found {shown(value)}")
+
+
+def shown(value: object) -> str:
+    """Return a received value as short JSON, for errors."""
+    text = dumps(value)
+    return "nothing" if value is None else text if len(text) <= 60 else f"{text[:60]}…"
+
+
+def _is_for_system(value: object) -> TypeGuard[str]:
+    """Return True for a text that can be a path or a variable of this system: no NUL, no lone surrogate."""
+    if not isinstance(value, str) or "\0" in value:
+        return False
     try:
-        if isinstance(call.args, InvalidArgs):
-            if call.operation.on_invalid is not None:
-                call.operation.on_invalid(call.args, call.context)
-            raise call.args
-        result: object = call.operation(call.args, call.context)
-    except OperationFailed as failure:
-        return Result.of_failure(failure)
-    except (InvalidArgs, RequirementNotMet) as refusal:
-        return Result.failed(f"{call.operation.name}: {refusal}")
-    except UnicodeEncodeError as error:
-        if error.reason != LONE_SURROGATE:
-            raise
-        return Result.failed(f"{call.operation.name}: {not_text(error)}")
-    if not isinstance(result, Result):
-        raise TypeError(f"expected a Result, found {type(result).__name__}")
-    return result
+        os.fsencode(value)
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _read_task(sent: Mapping[str, object]) -> tuple[Path, str, float | None]:
+    """Return workdir, phase and timeout (seconds) of the context object. Raises RpcError, INVALID_PARAMS.
+
+    The workdir need not exist. mcpchecker sends an empty phase, like a missing one.
+    """
+    workdir, phase, timeout = sent.get("workdir"), sent.get("phase"), sent.get("timeout")
+    if not workdir or not _is_for_system(workdir):
+        raise _unexpected("context.workdir", "a directory", workdir)
+    path = Path(os.path.abspath(workdir))  # noqa: PTH100  (without reading the disk)
+    if phase not in (None, "", *gevals_spec.PHASES):
+        raise _unexpected("context.phase", f"one of {', '.join(gevals_spec.PHASES)}", phase)
+    if timeout is None or timeout == "":
+        return path, str(phase or ""), None
+    try:
+        seconds = Duration.parse(timeout).seconds if isinstance(timeout, str) else 0.0
+    except ValueError as error:
+        raise RpcError(gevals_spec.INVALID_PARAMS, f"context.timeout: {error}") from error
+    if seconds <= 0:
+        raise _unexpected("context.timeout", 'a duration such as "30s"', timeout)
+    return path, str(phase or ""), seconds
+
+
+def _read_environment(sent: Mapping[str, object]) -> tuple[dict[str, str], Agent | None]:
+    """Return the variables of the task, and the agent if there is one. Raises RpcError, INVALID_PARAMS."""
+    env, agent = sent.get("env"), sent.get("agent")
+    variables: dict[str, str] = {}
+    if env is not None:
+        if not isinstance(env, dict):
+            raise _unexpected("context.env", "an object", env)
+        for name, text in env.items():
+            if not name or "=" in name or not _is_for_system(name):
+                raise _unexpected("context.env", "names of variables", name)
+            if not _is_for_system(text):
+                raise _unexpected(f"context.env.{name}", "a string", text)
+            variables[name] = text
+    if agent is None:
+        return variables, None
+    if not isinstance(agent, dict):
+        raise _unexpected("context.agent", "an object", agent)
+    for name in ("prompt", "output"):
+        if name in agent and not isinstance(agent[name], str):
+            raise _unexpected(f"context.agent.{name}", "a string", agent[name])
+    return variables, Agent(agent.get("prompt"), agent.get("output"))

@@ -99,7 +99,7 @@ def validate(args_type: type[A], value: object, *, extra: tuple[str, ...] = ()) 
     Raises:
         InvalidArgs: the first error, with its path and, for an unknown name, the nearest known one.
     """
-    return _converted(args_type, value, extra, _decode)
+    return _converted(args_type, value, extra, decode)
 
 
 def check_types(args_type: type[Args], value: object, *, extra: tuple[str, ...] = ()) -> None:
@@ -144,12 +144,8 @@ def not_text(error: UnicodeEncodeError) -> InvalidArgs:
     return InvalidArgs("", f"expected text, found half of a character: {found}, a lone surrogate")
 
 
-def has_field(args_type: type[Args], name: str) -> bool:
-    """Return True if a class of arguments has a field of this name, as users write it."""
-    return name in args_type.__struct_encode_fields__
-
-
-def _decode(kind: type, value: object) -> object:
+def decode(kind: type, value: object) -> object:
+    """Convert a JSON value to a class of the SDK, for msgspec. Raises ValueError."""
     return Duration.parse(_duration_text(kind, value))
 
 

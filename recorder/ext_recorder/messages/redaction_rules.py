@@ -20,8 +20,7 @@ from ext_sdk.core.redaction.key_values import find_assignments, find_members
 from ext_sdk.core.redaction.patterns import PLACEHOLDER, Names
 from ext_sdk.core.redaction.spans import Finding, in_view, rule_name
 from ext_sdk.core.wire.errors import MessageError
-from ext_sdk.core.wire.json_codec import loads, scan_value, skip_whitespace
-from ext_sdk.core.wire.json_object import scan
+from ext_sdk.core.wire.json_codec import loads, scan, scan_value, skip_whitespace
 from ext_sdk.core.wire.json_pointer import parts
 
 if TYPE_CHECKING:

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from ext_sdk.core.wire.errors import MessageError
-from ext_sdk.core.wire.json_codec import dumps, quote
-from ext_sdk.core.wire.json_object import scan
+from ext_sdk.core.wire.json_codec import dumps, quote, scan
 from ext_sdk.core.wire.json_pointer import MISSING, locate, resolve
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from ext_sdk.core.wire.json_object import Envelope
+    from ext_sdk.core.wire.json_codec import Envelope
 
     from .fast_id import Kind
 

@@ -12,15 +12,14 @@ from typing import TYPE_CHECKING
 from ext_recorder.cassette.events import Data
 from ext_recorder.errors import CassetteError
 from ext_sdk.core.wire.errors import MessageError
-from ext_sdk.core.wire.json_codec import dumps, loads
-from ext_sdk.core.wire.json_object import scan
+from ext_sdk.core.wire.json_codec import dumps, loads, scan
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from ext_recorder.cassette.events import Stream
-    from ext_sdk.core.wire.json_object import Envelope
+    from ext_sdk.core.wire.json_codec import Envelope
 
 
 PROTOCOL = "mcp"

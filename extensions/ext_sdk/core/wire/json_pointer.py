@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from .errors import MessageError
-from .json_codec import scan_value, skip_whitespace
-from .json_object import scan
+from .json_codec import scan, scan_value, skip_whitespace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

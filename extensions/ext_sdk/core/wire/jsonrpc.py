@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from .errors import INVALID_REQUEST, PARSE_ERROR, Id, MessageError, RpcError
-from .json_codec import dumps, loads, scan_value, skip_whitespace
-from .json_object import scan
+from .json_codec import DuplicateKey, dumps, loads, scan, scan_value, skip_whitespace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from .json_object import Envelope
+    from .json_codec import Envelope
 
 
 class _Record:
@@ -90,10 +89,34 @@ def parse(payload: bytes, *, batches: bool = False) -> Message | list[Message | 
         text = payload.decode("utf-8")
     except UnicodeDecodeError as error:
         raise MessageError(PARSE_ERROR, f"not UTF-8: {error.reason} at byte {error.start}") from None
+    if (usual := _usual(text)) is not None:
+        return usual
     start = skip_whitespace(text, 0)
     if text[start : start + 1] == "[":
         return _batch(text, batches)
     return _message(_scan(text))
+
+
+def _usual(text: str) -> Message | None:
+    """Return a valid call, notification or result, parsed by one call of the scanner.
+
+    None: the careful way, member by member, finds out what the message is, or what is wrong with it and where.
+    """
+    if text[:1] != "{":
+        return None
+    try:
+        value, end = scan_value(text, 0, unique=True)
+    except (MessageError, DuplicateKey):
+        return None
+    if end != len(text) or not isinstance(value, dict) or value.get("jsonrpc") != "2.0" or "error" in value:
+        return None
+    id: object = value.get("id")
+    if isinstance(id, bool) or not isinstance(id, (str, int, float, type(None))):
+        return None
+    method, params = value.get("method"), value.get("params")
+    if isinstance(method, str) and "result" not in value and isinstance(params, (dict, list, type(None))):
+        return Request(id, method, params) if "id" in value else Notification(method, params)
+    return Response(id, value["result"]) if "method" not in value and "result" in value and "id" in value else None
 
 
 def _scan(text: str) -> Envelope:

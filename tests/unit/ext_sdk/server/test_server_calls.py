@@ -88,7 +88,7 @@ def test_a_stop_reaches_every_operation() -> None:
     calls = Calls()
     running = [calls.begin(at, call()) for at in range(3)]
     calls.stop()
-    assert all(one.call.context.deadline.stopped.is_set() for one in running)
+    assert all(one.context.deadline.stopped.is_set() for one in running)
 
 
 def test_waiting_for_none_ends_with_the_last_answer() -> None:

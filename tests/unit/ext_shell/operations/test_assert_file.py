@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from ext_sdk.deadline import Deadline
 from ext_sdk.files import Workdir
+from ext_sdk.polling import Deadline
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -5,8 +5,8 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING
 
-from ext_sdk.server import threads
-from ext_sdk.server.threads import Workers
+from ext_sdk.server import server
+from ext_sdk.server.server import Workers
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -64,7 +64,7 @@ def test_threads_do_not_keep_the_interpreter() -> None:
 
 
 def test_an_idle_thread_ends(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(threads, "IDLE_SECONDS", 0.01)
+    monkeypatch.setattr(server, "IDLE_SECONDS", 0.01)
     pool = Workers()
     found: list[threading.Thread] = []
     barrier, task = meet(1)
@@ -83,7 +83,7 @@ def test_an_idle_thread_ends(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_no_task_is_lost_when_threads_end_as_tasks_come(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(threads, "IDLE_SECONDS", 0.0)
+    monkeypatch.setattr(server, "IDLE_SECONDS", 0.0)
     pool = Workers()
     done = threading.Semaphore(0)
     for _ in range(2000):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from ext_sdk.server.threads import SIGNALS, Wakeup
+from ext_sdk.server.server import SIGNALS, Wakeup
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

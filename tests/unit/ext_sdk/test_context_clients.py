@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from ext_sdk.net.client_cache import KeptClients
+from ext_sdk.context import KeptClients
 
 
 class Client:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ext_sdk.net.metadata_hosts import hands_out_credentials
+from ext_sdk.metadata_hosts import hands_out_credentials
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ext_sdk.expect.format import difference, quoted, shown
+from ext_sdk.expect.check import difference, quoted, shown
 
 
 def test_a_short_text_is_quoted_whole_on_one_line() -> None:

@@ -10,6 +10,7 @@ import ipaddress
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 NAMES = frozenset({"metadata", "metadata.google.internal", "metadata.goog", "instance-data"})
+
 ADDRESSES = frozenset(
     map(
         ipaddress.ip_address,
@@ -26,6 +27,7 @@ ADDRESSES = frozenset(
         ),
     )
 )
+
 _NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ext_sdk.core.wire.json_object import scan
+from ext_sdk.core.wire.json_codec import scan
 
 
 def test_scan_gives_each_member_with_its_spelling() -> None:

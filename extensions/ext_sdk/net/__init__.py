@@ -1,1 +1,0 @@
-"""HTTP helpers that extensions share."""
