@@ -35,19 +35,26 @@ class Duration:
 
     Immutable, hashable and ordered. ``str()`` returns Go's form (``1h30m0s``), which :meth:`parse` reads.
 
-    Args:
-        nanoseconds: the length, may be negative.
+    Attributes:
+        nanoseconds: the length, exact; may be negative.
+        seconds: the length.
 
     Raises:
         ValueError: the length does not fit in 64 bits.
     """
 
-    __slots__ = ("_nanoseconds",)
+    __slots__ = ("nanoseconds", "seconds")
+    nanoseconds: int
+    seconds: float
 
     def __init__(self, nanoseconds: int = 0) -> None:
         if not -_MOST <= nanoseconds < _MOST:
             raise ValueError(f"duration of {nanoseconds} ns is out of range: at most about 292 years")
-        self._nanoseconds = nanoseconds
+        object.__setattr__(self, "nanoseconds", nanoseconds)
+        object.__setattr__(self, "seconds", nanoseconds / 1e9)
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError("a Duration can't be changed")
 
     @classmethod
     def parse(cls, text: str) -> Duration:
@@ -83,19 +90,9 @@ class Duration:
             raise ValueError(f"duration of {seconds} s is out of range: at most about 292 years")
         return cls(round(seconds * 1e9))
 
-    @property
-    def nanoseconds(self) -> int:
-        """The length in nanoseconds, exact."""
-        return self._nanoseconds
-
-    @property
-    def seconds(self) -> float:
-        """The length in seconds."""
-        return self._nanoseconds / 1e9
-
     def __str__(self) -> str:
-        sign = "-" if self._nanoseconds < 0 else ""
-        length = abs(self._nanoseconds)
+        sign = "-" if self.nanoseconds < 0 else ""
+        length = abs(self.nanoseconds)
         if length == 0:
             return "0s"
         if length < _NANOSECONDS["us"]:
@@ -115,19 +112,19 @@ class Duration:
         return f"Duration({str(self)!r})"
 
     def __bool__(self) -> bool:
-        return self._nanoseconds != 0
+        return self.nanoseconds != 0
 
     def __hash__(self) -> int:
-        return hash((Duration, self._nanoseconds))
+        return hash((Duration, self.nanoseconds))
 
     def __eq__(self, other: object) -> bool:
-        return self._nanoseconds == other._nanoseconds if isinstance(other, Duration) else NotImplemented
+        return self.nanoseconds == other.nanoseconds if isinstance(other, Duration) else NotImplemented
 
     def __lt__(self, other: object) -> bool:
-        return self._nanoseconds < other._nanoseconds if isinstance(other, Duration) else NotImplemented
+        return self.nanoseconds < other.nanoseconds if isinstance(other, Duration) else NotImplemented
 
     def __le__(self, other: object) -> bool:
-        return self._nanoseconds <= other._nanoseconds if isinstance(other, Duration) else NotImplemented
+        return self.nanoseconds <= other.nanoseconds if isinstance(other, Duration) else NotImplemented
 
 
 def _part(text: str, at: int) -> tuple[int, int]:

@@ -66,7 +66,10 @@ class Result:
                 raise ValueError(f"an output needs a name without dots, not {name!r}")
         self.outputs = _as_texts(outputs) if outputs else {}
         self.secret_outputs = _as_texts(secret_outputs) if secret_outputs else {}
-        self.whole = dict(whole) if whole else {}
+        self.whole: dict[str, str | NotKept] = {}
+        if whole:
+            texts = {name: value for name, value in whole.items() if not isinstance(value, NotKept)}
+            self.whole = {**whole, **_as_texts(texts)}
 
     @classmethod
     def ok(

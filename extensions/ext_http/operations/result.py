@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 JsonType = Literal["null", "boolean", "integer", "number", "string", "array", "object"]
 
+NOTHING_CAPTURED = Captured()  # never changed
 # Names of the other outputs of operations with captures.
 RESERVED = frozenset({"status", "body", "bodyFile", "duration", "url", "attempts"})
 
@@ -56,7 +57,7 @@ def capture_response(
 ) -> Captured:
     """Return the captured values. Secret values are redacted from here on."""
     if not captures:
-        return Captured()
+        return NOTHING_CAPTURED
 
     def find(capture: Capture) -> str:
         text = {"status": str(response.status), "url": response.url}.get(capture.from_, "")
@@ -191,7 +192,8 @@ class CheckedResponse:
 
 def request_spec(args: CheckedRequestArgs) -> RequestSpec:
     """Return the request of the arguments. Raises InvalidArgs if a capture's name is not a valid output name."""
-    check_names(args.capture, RESERVED)
+    if args.capture:
+        check_names(args.capture, RESERVED)
     return RequestSpec(
         method="" if args.method is UNSET else args.method,
         query=tuple(pairs(args.query)) if args.query else (),

@@ -39,7 +39,7 @@ class Expectation(Args):
             besides: names to leave out, because they only configure the check.
         """
         pairs = zip(self.__struct_fields__, self.__struct_encode_fields__, strict=True)
-        return tuple(name for field, name in pairs if getattr(self, field) is not UNSET and name not in besides)
+        return tuple([name for field, name in pairs if getattr(self, field) is not UNSET and name not in besides])
 
     def refuse_empty(self, *, besides: tuple[str, ...] = ()) -> None:
         """Raise ValueError if nothing is checked: such an expectation would always pass."""
@@ -93,7 +93,7 @@ def passed(checks: Sequence[Check]) -> bool:
 
 def summary(checks: Sequence[Check]) -> str:
     """Return the number of checks and failures: `3 checks passed`, `1 of 3 checks failed`."""
-    failed = sum(not check.ok for check in checks)
+    failed = len([check for check in checks if not check.ok])
     noun = "check" if len(checks) == 1 else "checks"
     return f"{failed} of {len(checks)} {noun} failed" if failed else f"{len(checks)} {noun} passed"
 

@@ -8,7 +8,9 @@ a number of nodes.
 
 from __future__ import annotations
 
+from contextvars import ContextVar
 from decimal import Decimal
+from functools import lru_cache
 from typing import cast
 
 from jsonpath import JSONPath, JSONPathEnvironment, JSONPathError, JSONPathMatch, JSONPathSyntaxError
@@ -20,7 +22,6 @@ from jsonpath.parse import Parser
 from ext_sdk.expect import regex
 
 from .json_equality import equal
-from .regex import Searcher
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 
     from jsonpath.match import FilterContextVars
     from jsonpath.stream import TokenStream
+
+    from .regex import Searcher
 
 
 MOST_NODES = 500_000  # nodes that a query may visit, 2 to 5 s: `$..*..*` of a big document would take hours
@@ -53,7 +56,7 @@ class Node:
 def problem(path: str) -> str:
     """Return the error in a path, or ""."""
     try:
-        _compiled(path, _Environment(Searcher()))
+        _compiled(path)
     except PathFailed as error:
         return str(error)
     return ""
@@ -70,25 +73,37 @@ def select(path: str, document: object, searcher: Searcher) -> list[Node]:
         PathFailed: the path is invalid, or visits more than 500,000 nodes.
         SearchFailed: a pattern took too long, or the deadline of the searcher is over.
     """
-    environment = _Environment(searcher)
-    compiled = _compiled(path, environment)
+    compiled = _compiled(path)
+    query = _Query(searcher)
     # Not JSONPath.finditer(): that would parse a document that is a string.
-    nodes: Iterable[JSONPathMatch] = [environment.root_node(document)]
+    root = _CountedMatch(
+        filter_context={"query": query},
+        obj=document,
+        parent=None,
+        path="$",
+        parts=(),
+        root=document,  # type: ignore[arg-type]  # scalars are fine
+    )
+    nodes: Iterable[JSONPathMatch] = [root]
     for segment in compiled.segments:
         nodes = segment.resolve(nodes)
+    token = _QUERY.set(query)
     try:
         return [Node(node.path, node.obj) for node in nodes]
     except JSONPathError as error:
         raise PathFailed(f"{path!r:.200}: {error.message}") from error
     except RecursionError as error:
         raise PathFailed(_explained(path, error)) from error
+    finally:
+        _QUERY.reset(token)
 
 
-def _compiled(path: str, environment: _Environment) -> JSONPath:
+@lru_cache(maxsize=256)  # a path is checked with the arguments, then used, often again and again
+def _compiled(path: str) -> JSONPath:
     if not path.startswith("$"):
         raise PathFailed(f"{path!r:.200} is not a JSONPath (RFC 9535): it must begin with `$`, the complete document")
     try:
-        return cast("JSONPath", environment.compile(path))  # a strict environment has no unions of paths
+        return cast("JSONPath", _ENVIRONMENT.compile(path))  # a strict environment has no unions of paths
     except (JSONPathError, RecursionError, ValueError, OverflowError) as error:
         raise PathFailed(_explained(path, error)) from error
 
@@ -116,38 +131,17 @@ class _Parser(Parser):
         return IntegerLiteral(value=int(Decimal(token.value)))
 
 
-class _Environment(JSONPathEnvironment):
-    """Settings of the library, for one query."""
+class _Query:
+    """One query: its searcher, and the nodes and steps that it has made.
 
-    parser_class = _Parser
+    Attributes:
+        searcher: searches for the patterns of `match()` and `search()`.
+    """
 
     def __init__(self, searcher: Searcher) -> None:
-        self._searcher = searcher
+        self.searcher = searcher
         self._nodes_left = MOST_NODES
         self._steps = 0
-        super().__init__(strict=True)
-
-    def setup_function_extensions(self) -> None:
-        super().setup_function_extensions()
-        self.function_extensions["match"] = _PatternFunction(self._searcher, r"\A(?:{})\Z")
-        self.function_extensions["search"] = _PatternFunction(self._searcher, "{}")
-
-    @property
-    def max_recursion_depth(self) -> int:  # type: ignore[override]  # the library has a class variable
-        """Limit of depth; reading it counts a node, because the library does so at every node that `..` visits."""
-        self.count_node()
-        return DEEPEST
-
-    def root_node(self, document: object) -> JSONPathMatch:
-        """Return the node of the complete document."""
-        return _CountedMatch(
-            filter_context={"environment": self},
-            obj=document,
-            parent=None,
-            path="$",
-            parts=(),
-            root=document,  # type: ignore[arg-type]  # scalars are fine
-        )
 
     def count_node(self) -> None:
         """Count a visit; raise JSONPathError if there were too many."""
@@ -160,10 +154,31 @@ class _Environment(JSONPathEnvironment):
         """Raise SearchFailed if the deadline is over; only every 1,024th call reads the clock."""
         self._steps += 1
         if self._steps % STEPS == 0:
-            self._searcher.check_time()
+            self.searcher.check_time()
+
+
+# The query of this thread, for the parts of the library that are called without a node.
+_QUERY: ContextVar[_Query] = ContextVar("json_path_query")
+
+
+class _Environment(JSONPathEnvironment):
+    """Settings of the library."""
+
+    parser_class = _Parser
+
+    def setup_function_extensions(self) -> None:
+        super().setup_function_extensions()
+        self.function_extensions["match"] = _PatternFunction(r"\A(?:{})\Z")
+        self.function_extensions["search"] = _PatternFunction("{}")
+
+    @property
+    def max_recursion_depth(self) -> int:  # type: ignore[override]  # the library has a class variable
+        """Limit of depth; reading it counts a node, because the library does so at every node that `..` visits."""
+        _QUERY.get().count_node()
+        return DEEPEST
 
     def compare(self, left: object, operator: str, right: object) -> bool:
-        self.count_step()
+        _QUERY.get().count_step()
         values = (left, right)
         if operator not in {"==", "!=", "<=", ">="} or any(
             isinstance(value, NodeList) or value is UNDEFINED for value in values
@@ -176,18 +191,18 @@ class _Environment(JSONPathEnvironment):
 
 
 class _CountedMatch(JSONPathMatch):
-    """Node whose children are counted by the environment in its filter context."""
+    """Node whose children are counted by the query in its filter context."""
 
     __slots__ = ()
 
     def new_child(self, obj: object, key: int | str) -> JSONPathMatch:
-        self.filter_context()["environment"].count_node()
+        super().filter_context()["query"].count_node()
         return super().new_child(obj, key)
 
     def filter_context(self) -> FilterContextVars:
         """Count a step: the library calls this for every value that a filter evaluates."""
         context = super().filter_context()
-        context["environment"].count_step()
+        context["query"].count_step()
         return context
 
 
@@ -197,8 +212,7 @@ class _PatternFunction(FilterFunction):
     arg_types = [ExpressionType.VALUE, ExpressionType.VALUE]  # noqa: RUF012  # as the library declares it
     return_type = ExpressionType.LOGICAL
 
-    def __init__(self, searcher: Searcher, frame: str) -> None:
-        self._searcher = searcher
+    def __init__(self, frame: str) -> None:
         self._frame = frame
 
     def __call__(self, value: object, wanted: object) -> bool:
@@ -206,4 +220,7 @@ class _PatternFunction(FilterFunction):
             return False
         if problem := regex.problem(wanted):
             raise JSONPathError(f"{wanted!r:.100} is {problem}")
-        return self._searcher.search(self._frame.replace("{}", wanted), value) is not None
+        return _QUERY.get().searcher.search(self._frame.replace("{}", wanted), value) is not None
+
+
+_ENVIRONMENT = _Environment(strict=True)

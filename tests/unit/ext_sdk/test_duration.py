@@ -151,7 +151,7 @@ def test_cannot_be_compared_with_a_bare_number() -> None:
 
 def test_cannot_be_changed() -> None:
     with pytest.raises(AttributeError):
-        Duration.parse("1s").nanoseconds = 2  # type: ignore[misc]
+        Duration.parse("1s").nanoseconds = 2
 
 
 def test_only_zero_is_false() -> None:
