@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from ext_recorder.cassette.events import STDERR_FRAMING, Data, pieces
+from ext_recorder.cassette.events import STDERR_FRAMING, Data
+from ext_recorder.messages.call_tracker import CallTracker
 from ext_recorder.messages.format import shortened
 from ext_recorder.protocols.dialect import OTHER, ClassifiedMessage
 from ext_sdk.core.wire.frames import Frame
@@ -48,7 +49,7 @@ class StderrLines:
         self._canonical = canonical
         self._decoder = STDERR_FRAMING.decoder()
         self._expected: deque[tuple[bytes, int]] = deque()
-        self._heard: deque[bytes] = deque()
+        self._received: deque[bytes] = deque()
 
     def expect(self, items: Iterable[Frame | Junk], number: int) -> None:
         """Add recorded output, with its line in the cassette."""
@@ -62,21 +63,21 @@ class StderrLines:
         else:
             self._decoder.receive_eof()
         while (item := self._decoder.next_event()) is not None:
-            self._heard.append(self._clean(_line_of(item)))
+            self._received.append(self._clean(_line_of(item)))
         self._compare()
 
     def finish(self) -> None:
         """Report the differences of the remaining lines."""
         for line, number in self._expected:
             self._findings.line(number, _text(line), None)
-        for line in self._heard:
+        for line in self._received:
             self._findings.line(0, None, _text(line))
 
     def _compare(self) -> None:
-        while self._expected and self._heard:
-            (expected, number), heard = self._expected.popleft(), self._heard.popleft()
-            if expected != heard:
-                self._findings.line(number, _text(expected), _text(heard))
+        while self._expected and self._received:
+            (expected, number), received = self._expected.popleft(), self._received.popleft()
+            if expected != received:
+                self._findings.line(number, _text(expected), _text(received))
 
 
 def _line_of(item: Frame | Junk) -> bytes:
@@ -90,7 +91,7 @@ def _text(line: bytes) -> str:
 _REFUSED = "ext-recorder verify: the recorded child did not send this request here, so no response is recorded"
 
 
-class LiveMessage:
+class LiveMessage(NamedTuple):
     """Consequences of a live message for the host.
 
     Attributes:
@@ -98,11 +99,8 @@ class LiveMessage:
         refusal: error response to a request that was never recorded, as bytes; b"" for none.
     """
 
-    __slots__ = ("known", "refusal")
-
-    def __init__(self, *, known: bool, refusal: bytes = b"") -> None:
-        self.known = known
-        self.refusal = refusal
+    known: bool
+    refusal: bytes
 
 
 class ChildMessages:
@@ -116,7 +114,7 @@ class ChildMessages:
         counterparts: names in both sessions.
         child_calls: requests of the child by their recorded ids.
         findings: collects the differences.
-        soon: returns the next events of the cassette.
+        soon: yields the next events of the cassette without consuming them.
         in_order: whether the order of its messages is compared.
         stderr: whether its stderr is compared.
         junk: whether lines that are not messages are compared.
@@ -150,9 +148,8 @@ class ChildMessages:
         self._soon = soon
         self._junk = junk
         self._decoder = framing.decoder()
-        # Methods of the host's open calls and what they are about, by id, the oldest first.
-        self._asked: dict[bytes, list[tuple[str, str]]] = {}
-        self._expected = self._heard = 0
+        self._calls: CallTracker[tuple[str, str]] = CallTracker(self._dialect)  # of the host: method and subject
+        self._expected = self._received = 0
         self.lines = StderrLines(findings, clean, lambda line: bindings.canonical(line, json=False)) if stderr else None
         self.window = MessagePairing(comparison, counterparts, findings, self._paired, in_order=in_order)
         self.reached = 0.0
@@ -160,10 +157,8 @@ class ChildMessages:
     # --- The recording ------------------------------------------------------------------------------------------------
 
     def items(self, event: Data) -> list[Frame | Junk]:
-        """Yield the messages of a recorded event, and the bytes between them."""
-        if not event.raw:
-            return [Frame(event.payload, b"", event.head)]
-        return pieces(event.payload, STDERR_FRAMING if event.kind == "err" else self._framing)
+        """Return the messages of a recorded event, and the bytes between them."""
+        return event.items(self._framing)
 
     def expect(self, event: Data, line: int) -> None:
         """Add a recorded event of the child."""
@@ -175,9 +170,9 @@ class ChildMessages:
             message = self._recorded(item)
             if not self._counts(message):
                 continue
-            last = self._dialect.is_last(message)
-            call = self._answered(message, last=last)
+            call = self._calls.response(event, message) or ("", "")
             self._expected += 1
+            last = self._dialect.is_last(message)
             self.window.expect(Expected(self._expected, line, event.time, message, call, last=last))
 
     def _recorded(self, item: Frame | Junk) -> ClassifiedMessage:
@@ -185,24 +180,11 @@ class ChildMessages:
             return self._dialect.classify(self._bindings.canonical(item.payload))
         return _no_message(self._bindings.canonical(item.wire, json=False))
 
-    def asked(self, message: ClassifiedMessage) -> None:
-        """Record a message of the host, which may be a call."""
+    def add_sent(self, event: Data, message: ClassifiedMessage) -> None:
+        """Add a message of the host, which may be a call."""
         if self._framing.name == "http" and message.method:
             self._decoder.methods.append(message.method.partition(" ")[0])  # type: ignore[attr-defined]
-        if message.kind == "request" and message.key is not None:
-            self._asked.setdefault(message.key, []).append((message.method, self._dialect.about(message)))
-
-    def _answered(self, message: ClassifiedMessage, *, last: bool) -> tuple[str, str]:
-        """Return the method of the request of this response, and its subject."""
-        if message.kind != "response" or message.key not in self._asked:
-            return "", ""
-        calls = self._asked[message.key]
-        if not last:
-            return calls[0]
-        call = calls.pop(0)
-        if not calls:
-            del self._asked[message.key]
-        return call
+        self._calls.request(event, message, (message.method, self._dialect.about(message)))
 
     # --- The live child -----------------------------------------------------------------------------------------------
 
@@ -223,43 +205,38 @@ class ChildMessages:
                 continue
             else:
                 message = _no_message(self._clean(item.wire))
-            if self._counts(message):
-                return self._heed(message, item)
+            if not self._counts(message):
+                continue
+            self._received += 1
+            payload = item.payload if isinstance(item, Frame) else item.wire
+            received = Received(self._received, message, payload, last=self._dialect.is_last(message))
+            known = self.window.receive(received)
+            refusal = None
+            if not known and message.kind == "request" and not self._comes_later(received.identity):
+                self.window.drop(received)
+                live = self._dialect.classify(payload)
+                refusal = self._dialect.refusal(live, _REFUSED, {"reason": "never-recorded"})
+            return LiveMessage(known, b"" if refusal is None else self._framing.encode(refusal))
         return None
-
-    def _heed(self, message: ClassifiedMessage, item: Frame | Junk) -> LiveMessage:
-        self._heard += 1
-        payload = item.payload if isinstance(item, Frame) else item.wire
-        heard = Received(self._heard, message, payload, last=self._dialect.is_last(message))
-        known = self.window.hear(heard)
-        if known or message.kind != "request" or self._comes_later(heard.identity):
-            return LiveMessage(known=known)
-        self.window.drop(heard)
-        return LiveMessage(known=False, refusal=self._refusal(item))
 
     def _counts(self, message: ClassifiedMessage) -> bool:
         return message.kind != "other" or not self._dialect.calls or self._junk
 
-    def _paired(self, expected: Expected, heard: Received) -> None:
+    def _paired(self, expected: Expected, received: Received) -> None:
         """Handle a pair of messages."""
         self.reached = max(self.reached, expected.time)
-        if heard.message.kind == "request" and expected.message.key is not None:
-            self._child_calls.begin(expected.message.key, heard.message.id.encode("utf-8", "surrogateescape"))
+        if received.message.kind == "request" and expected.message.key is not None:
+            self._child_calls.begin(expected.message.key, received.message.id.encode("utf-8", "surrogateescape"))
 
-    def _comes_later(self, wanted: Identity) -> bool:
+    def _comes_later(self, expected: Identity) -> bool:
         """Return True if such a message is recorded among the next events."""
         return any(
-            identity(self._recorded(item), last=True) == wanted
+            identity(self._recorded(item), last=True) == expected
             for event, _ in self._soon()
             if isinstance(event, Data) and event.kind == "out"
             for item in self.items(event)
             if isinstance(item, Frame)
         )
-
-    def _refusal(self, item: Frame | Junk) -> bytes:
-        live = self._dialect.classify(item.payload) if isinstance(item, Frame) else None
-        refusal = self._dialect.refusal(live, _REFUSED, {"reason": "never-recorded"}) if live else None
-        return b"" if refusal is None else self._framing.encode(refusal)
 
 
 def _no_message(data: bytes) -> ClassifiedMessage:

@@ -14,7 +14,7 @@ from ext_sdk.core.process.output import Output
 from ext_sdk.core.process.spawner import Spawner
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
     from typing import TypeAlias
 
     from ext_recorder.posix.channel import ByteChannel
@@ -62,7 +62,7 @@ class VerifiedChild(SupervisedChild):
         RecorderError: the child cannot be started.
     """
 
-    def __init__(self, command: tuple[str, ...], environment: Mapping[str, str]) -> None:
+    def __init__(self, command: Sequence[str], environment: Mapping[str, str]) -> None:
         spawner = Spawner()
         try:
             super().__init__(spawner, command, environment, ".")

@@ -17,12 +17,12 @@ class LiveDifferences(Differences):
     def missing(self, expected: Expected) -> None:
         """Report a recorded message that did not come."""
         text = f"it did not come\n  expected  {excerpt(expected.message)}"
-        self._say("missing", expected.line, _name(expected), text, expected=excerpt(expected.message))
+        self._report("missing", expected.line, _name(expected), text, expected=excerpt(expected.message))
 
-    def unexpected(self, heard: Received) -> None:
+    def unexpected(self, received: Received) -> None:
         """Report a live message without a counterpart."""
-        text = f"nothing like it is recorded\n  found     {excerpt(heard.message)}"
-        self._say("unexpected", 0, describe(heard.message), text, found=excerpt(heard.message))
+        text = f"nothing like it is recorded\n  found     {excerpt(received.message)}"
+        self._report("unexpected", 0, describe(received.message), text, found=excerpt(received.message))
 
     def out_of_order(self, expected: Expected, other: Expected) -> None:
         """Report two messages in another order.
@@ -37,7 +37,7 @@ class LiveDifferences(Differences):
             f"came {'before' if before else 'after'} {_name(other)}, recorded in the other order "
             f"(lines {lines[0]} and {lines[1]}; --order any accepts any order)"
         )
-        self._say("order", expected.line, _name(expected), text, lines=lines)
+        self._report("order", expected.line, _name(expected), text, lines=lines)
 
     def late(self, owed: Expected, took: float, patience: float) -> None:
         """Report a response that did not come before its deadline.
@@ -45,10 +45,10 @@ class LiveDifferences(Differences):
         Args:
             owed: the recorded response.
             took: seconds that it took in the recording.
-            patience: seconds in addition to that.
+            patience: further seconds that were allowed.
         """
         text = f"it did not come within {took + patience:g} s (recorded after {took:.3f} s; --timeout gives more)"
-        self._say("timeout", owed.line, _name(owed), text, seconds=round(took + patience, 3))
+        self._report("timeout", owed.line, _name(owed), text, seconds=round(took + patience, 3))
 
     def ended(self, line: int, awaited: Expected | None) -> None:
         """Report that the child ended its output early.
@@ -58,7 +58,7 @@ class LiveDifferences(Differences):
             awaited: message that was expected next, if that is known.
         """
         what = _name(awaited) if awaited else "another message"
-        self._say("ended", line, what, "the child has ended its output before")
+        self._report("ended", line, what, "the child has ended its output before")
 
     def given_up(self, messages: int) -> None:
         """Report the number of messages of the host that were never sent."""
@@ -73,15 +73,15 @@ class LiveDifferences(Differences):
             expected: the recorded line, or None.
             found: the live line, or None.
         """
-        one, other = ("nothing" if each is None else each or "an empty line" for each in (expected, found))
-        text = f"{self.at(number)}: a line of stderr\n  expected  {one}\n  found     {other}"
-        self.add("stderr", text, number, {"expected": one, "found": other})
+        left, right = ("nothing" if line is None else line or "an empty line" for line in (expected, found))
+        text = f"{self.at(number)}: a line of stderr\n  expected  {left}\n  found     {right}"
+        self.add("stderr", text, number, {"expected": left, "found": right})
 
     def http(self, text: str) -> None:
         """Report HTTP requests of the child that differ from the recorded ones."""
         self.add("http", f"{self.at(0)}: {text}", 0, {"text": text})
 
-    def _say(self, kind: str, line: int, subject: str, text: str, **data: object) -> None:
+    def _report(self, kind: str, line: int, subject: str, text: str, **data: object) -> None:
         self.add(kind, f"{self.at(line)}: {subject}: {text}", line, {"message": subject, **data})
 
 

@@ -71,8 +71,8 @@ class LookaheadReader:
         yield from self._read
 
 
-LAST = 1 << 60  # a line below all of a cassette
-OUTBOX_BYTES = 1_048_576  # what waits for the child to read it; then no more is made of the cassette
+LAST = 1 << 60  # a line below all lines of a cassette
+OUTBOX_BYTES = 1_048_576  # maximum size of the outbox, after which the cassette is not read further
 
 
 class HostScript:
@@ -83,7 +83,7 @@ class HostScript:
         child: reads the messages of the child.
         sender: converts recorded messages to live bytes.
         findings: collects the differences.
-        patience: seconds, see the module.
+        patience: maximum seconds that a response may take in addition to its time in the recording.
         may: returns True if other connections have sent all messages above a line of the cassette.
 
     Attributes:
@@ -112,7 +112,7 @@ class HostScript:
         self._sender = sender
         self._findings = findings
         self._patience = patience
-        self._may = may or _always
+        self._may = may
         self._progress = 0.0  # time of the last progress
         self._exit_time = 0.0
         self._closed = False  # the child's input
@@ -153,7 +153,12 @@ class HostScript:
         self._take(now)
         self.output_ended = True
         if not self.over:
-            self._say_what_is_owed()
+            # Messages that are still expected, or recorded further below, cannot arrive any more.
+            events = (line for event, line in self._ahead.soon() if isinstance(event, Data) and event.kind == "out")
+            expected = next(iter(self._window.awaited()), None)
+            if line := expected.line if expected else next(events, 0):
+                self._findings.ended(line, expected)
+                self.give_up()
             self.advance(now)
 
     def receive_error(self, data: bytes) -> None:
@@ -170,14 +175,14 @@ class HostScript:
     def timed_out(self, now: float) -> None:
         """Report the expected message that did not come before the deadline."""
         awaited = self._window.awaited()
-        owed = next((each for each in awaited if each.identity[0] == "response"), None)
-        if owed is None:
-            for each in awaited:
-                self._window.give_up(each)
+        response = next((message for message in awaited if message.identity[0] == "response"), None)
+        if response is None:
+            for message in awaited:
+                self._window.give_up(message)
             self._progress = now
             self.advance(now)
             return
-        self._findings.late(owed, max(0.0, owed.time - self._child.reached), self._patience)
+        self._findings.late(response, max(0.0, response.time - self._child.reached), self._patience)
         self.give_up()
 
     def take(self) -> bytes | str | None:
@@ -195,8 +200,8 @@ class HostScript:
         """End a session that cannot continue."""
         if not self.over:
             self.over = self.gave_up = True
-            unsaid = (each for each, _ in self._ahead.rest() if isinstance(each, Data) and each.kind == "in")
-            if left := sum(len(self._child.items(each)) for each in unsaid):
+            unsent = (event for event, _ in self._ahead.rest() if isinstance(event, Data) and event.kind == "in")
+            if left := sum(len(self._child.items(event)) for event in unsent):
                 self._findings.given_up(left)
 
     def finish(self) -> None:
@@ -205,18 +210,9 @@ class HostScript:
         if self._child.lines:
             self._child.lines.finish()
 
-    def _say_what_is_owed(self) -> None:
-        """Handle the end of the output: give up if more messages are recorded."""
-        awaited = next(iter(self._window.awaited()), None)
-        said = (number for event, number in self._ahead.soon() if isinstance(event, Data) and event.kind == "out")
-        line = awaited.line if awaited else next(said, 0)
-        if line:
-            self._findings.ended(line, awaited)
-            self.give_up()
-
     def advance(self, now: float) -> None:
         """Add all due messages to the outbox. Call it again if the outbox is empty, or after new input."""
-        while not self.over and sum(len(each) for each in self.outbox if isinstance(each, bytes)) < OUTBOX_BYTES:
+        while not self.over and sum(len(wire) for wire in self.outbox if isinstance(wire, bytes)) < OUTBOX_BYTES:
             following = self._ahead.next()
             if following is None:
                 self._end(now)
@@ -242,7 +238,7 @@ class HostScript:
     def _is_due(self, line: int) -> bool:
         if self.output_ended:
             return True
-        if self._window.awaited() or not self._may(line):
+        if self._window.awaited() or (self._may and not self._may(line)):
             return False
         self._window.settle()
         return True
@@ -252,21 +248,18 @@ class HostScript:
         self._progress, self._child.reached = now, event.time
         if isinstance(event, Data):
             try:
-                self._send(event)
+                for message, wire in self._sender.wire(event):
+                    if message is not None:
+                        self._child.add_sent(event, message)
+                    if wire and not self._closed:
+                        self.sent += 1
+                        self.outbox.append(wire)
             except (ValueError, FrameTooLong) as error:
                 raise CassetteError(self._ahead.path, line, f"can't be sent: {error}") from error
         elif event.kind == "signal":
             self.outbox.append(str(event.value))
         else:
             self._close()
-
-    def _send(self, event: Data) -> None:
-        for message, wire in self._sender.wire(event):
-            if message is not None:
-                self._child.asked(message)
-            if wire and not self._closed:
-                self.sent += 1
-                self.outbox.append(wire)
 
     def _end(self, now: float) -> None:
         """End the script. Without a recorded exit, the input is closed so that the child exits."""
@@ -283,13 +276,9 @@ class HostScript:
 
     def _take(self, now: float) -> None:
         """Handle the messages of the child."""
-        while (heeded := self._child.next_event()) is not None:
-            if heeded.known:
+        while (message := self._child.next_event()) is not None:
+            if message.known:
                 self._progress = now
-            if heeded.refusal and not self._closed:
-                self.outbox.append(heeded.refusal)
+            if message.refusal and not self._closed:
+                self.outbox.append(message.refusal)
             self.advance(now)
-
-
-def _always(_line: int) -> bool:
-    return True

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass, field
 from typing import TYPE_CHECKING
 
 from ext_recorder.messages.redaction import Redaction
@@ -12,6 +13,7 @@ if TYPE_CHECKING:
 PATIENCE_S = 10.0
 
 
+@dataclass
 class Options:
     """Options of `verify`; picklable.
 
@@ -34,44 +36,20 @@ class Options:
         connect: address of a socket server; "" for a child on stdio.
     """
 
-    __slots__ = (
-        "bind", "command", "connect", "files", "http", "ignore", "in_order", "junk", "mask", "max_age", "name",
-        "patience", "recorded_command", "redact", "stderr", "update",
-    )  # fmt: skip
-
-    def __init__(
-        self,
-        command: Sequence[str],
-        *,
-        ignore: Sequence[str] = (),
-        mask: Sequence[str] = (),
-        name: Sequence[str] = (),
-        bind: Mapping[str, str] | None = None,
-        redact: Redaction | None = None,
-        patience: float = PATIENCE_S,
-        in_order: bool = True,
-        stderr: bool = False,
-        junk: bool = True,
-        update: bool = False,
-        files: str = "",
-        http: bool = False,
-        connect: str = "",
-        recorded_command: bool = False,
-        max_age: str = "",
-    ) -> None:
-        self.command = tuple(command)
-        self.ignore = tuple(ignore)
-        self.mask = tuple(mask)
-        self.name = tuple(name)
-        self.bind = dict(bind or {})
-        self.redact = redact or Redaction()
-        self.patience = patience
-        self.in_order = in_order
-        self.stderr = stderr
-        self.junk = junk
-        self.update = update
-        self.files = files
-        self.http = http
-        self.connect = connect
-        self.recorded_command = recorded_command
-        self.max_age = max_age
+    command: Sequence[str]
+    _: KW_ONLY
+    recorded_command: bool = False
+    max_age: str = ""
+    ignore: Sequence[str] = ()
+    mask: Sequence[str] = ()
+    name: Sequence[str] = ()
+    bind: Mapping[str, str] = field(default_factory=dict)
+    redact: Redaction = field(default_factory=Redaction)
+    patience: float = PATIENCE_S
+    in_order: bool = True
+    stderr: bool = False
+    junk: bool = True
+    update: bool = False
+    files: str = ""
+    http: bool = False
+    connect: str = ""

@@ -20,7 +20,7 @@ from ext_recorder.messages.json_values import places
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ext_recorder.messages.matcher import MessageComparison
+    from ext_recorder.messages.matcher import Difference, MessageComparison
     from ext_recorder.messages.name_map import NameMap
 
     from .differences import LiveDifferences
@@ -58,7 +58,7 @@ class MessagePairing:
         self._on_pair = on_pair
         self._in_order = in_order
         self._expected: list[Expected] = []
-        self._heard: list[Received] = []  # without a counterpart
+        self._received: list[Received] = []  # without a counterpart
         self._pairs: deque[tuple[Expected, Received]] = deque(maxlen=_REMEMBERED)
         self._latest = (0, 0)  # indices of the last pair, in the recorded and in the live order
 
@@ -70,34 +70,39 @@ class MessagePairing:
     def expect(self, expected: Expected) -> None:
         """Add the next recorded message of the child."""
         self._expected.append(expected)
-        if self._heard:
-            self._look_back(expected)
+        for received in self._received:  # without a counterpart yet: it came early
+            is_response = expected.identity[0] == "response"
+            if received.identity == expected.identity and (is_response or self._same(expected, received)):
+                self._received.remove(received)
+                self._take(len(self._expected) - 1, received)
+                return
 
-    def hear(self, heard: Received) -> bool:
+    def receive(self, received: Received) -> bool:
         """Add the next live message. Return True if an expected message may be its counterpart."""
         known = False
         for at, expected in enumerate(self._expected):
-            if expected.identity != heard.identity:
+            if expected.identity != received.identity:
                 continue
-            if heard.identity[0] == "response" or self._same(expected, heard):
-                self._take(at, heard)
+            if received.identity[0] == "response" or self._same(expected, received):
+                self._take(at, received)
                 return True
             known = known or not expected.carried
-        self._heard.append(heard)
-        if known:
-            self._pass_before(heard)
-        if len(self._heard) > MOST_WAITING:
-            self._findings.unexpected(self._heard.pop(0))
+        self._received.append(received)
+        if known:  # it differs from its likely counterpart: the host does not wait for the messages before that
+            index = next(at for at, expected in enumerate(self._expected) if expected.identity == received.identity)
+            self._pass(index)
+        if len(self._received) > MOST_WAITING:
+            self._findings.unexpected(self._received.pop(0))
         return known
 
-    def drop(self, heard: Received) -> None:
+    def drop(self, received: Received) -> None:
         """Report a live message that cannot have a counterpart."""
-        self._heard.remove(heard)
-        self._findings.unexpected(heard)
+        self._received.remove(received)
+        self._findings.unexpected(received)
 
     def awaited(self) -> list[Expected]:
         """Return the messages that the next turn of the host waits for."""
-        come = Counter(heard.identity for heard in self._heard)
+        come = Counter(received.identity for received in self._received)
         waiting = []
         for expected in self._expected:
             if expected.carried:
@@ -112,13 +117,13 @@ class MessagePairing:
         """Begin a turn of the host: pair the remaining live messages with the first ones of their identity."""
         if not self._expected:
             return
-        for expected in [each for each in self._expected if not each.carried]:
-            heard = next((each for each in self._heard if each.identity == expected.identity), None)
-            if heard is None:
+        for expected in [message for message in self._expected if not message.carried]:
+            same = (message for message in self._received if message.identity == expected.identity)
+            if (received := next(same, None)) is None:
                 expected.carried = True
             else:
-                self._heard.remove(heard)
-                self._take(self._expected.index(expected), heard)
+                self._received.remove(received)
+                self._take(self._expected.index(expected), received)
         while len(self._expected) > MOST_WAITING // 2:
             self._findings.missing(self._expected.pop(0))
 
@@ -135,79 +140,55 @@ class MessagePairing:
         self.settle()
         for expected in self._expected if missing else ():
             self._findings.missing(expected)
-        for heard in self._heard:
-            self._findings.unexpected(heard)
+        for received in self._received:
+            self._findings.unexpected(received)
         self._expected.clear()
-        self._heard.clear()
+        self._received.clear()
 
-    def _look_back(self, expected: Expected) -> None:
-        """Pair a recorded message with a live one that came early."""
-        for heard in self._heard:
-            if heard.identity == expected.identity and (
-                expected.identity[0] == "response" or self._same(expected, heard)
-            ):
-                self._heard.remove(heard)
-                self._take(len(self._expected) - 1, heard)
-                return
+    def _same(self, expected: Expected, received: Received) -> bool:
+        return not self._differences(expected, received, 1)
 
-    def _same(self, expected: Expected, heard: Received) -> bool:
-        found = self._comparison.differences(
-            expected.message, heard.message, self._counterparts, answered=expected.answered, about=expected.about
-        )
-        return not found
+    def _differences(self, expected: Expected, received: Received, most: int) -> list[Difference]:
+        call = {"answered": expected.answered, "about": expected.about}
+        recorded, live = expected.message, received.message
+        return self._comparison.differences(recorded, live, self._counterparts, most=most, **call)
 
-    def _take(self, at: int, heard: Received) -> None:
+    def _take(self, at: int, received: Received) -> None:
         """Pair two messages, and compare them."""
         expected = self._expected.pop(at)
-        for before in self._expected[:at]:
-            before.passed = before.passed or before.identity[0] != "response"
-        found = self._comparison.differences(
-            expected.message,
-            heard.message,
-            self._counterparts,
-            answered=expected.answered,
-            about=expected.about,
-            most=SHOWN_PLACES,
-        )
-        if found:
-            subject = describe(expected.message, expected.answered)
-            values = json_value(expected.message), json_value(heard.message)
-            self._findings.differs(expected.line, subject, found, *values)
-        self._counterparts.learn(expected.message, heard.message, self._comparison.names(expected.message))
-        self._hand_out(expected, heard)
-        if self._in_order:
-            self._check_order(expected, heard)
-        self._pairs.append((expected, heard))
-        self._on_pair(expected, heard)
-
-    def _hand_out(self, expected: Expected, heard: Received) -> None:
-        """Learn the values that the child generates in this message."""
-        pointers = self._comparison.handed(expected.message, expected.answered, expected.about)
-        handed = list(places(expected.message.members, pointers))
+        self._pass(at)
+        recorded, live, counterparts = expected.message, received.message, self._counterparts
+        differences = self._differences(expected, received, SHOWN_PLACES)
+        if differences:
+            subject = describe(recorded, expected.answered)
+            self._findings.differs(expected.line, subject, differences, json_value(recorded), json_value(live))
+        counterparts.learn(recorded, live, self._comparison.names(recorded))
+        # Values that the child generates here, and the host sends back later.
+        handed = list(places(recorded.members, self._comparison.handed(recorded, expected.answered, expected.about)))
         if handed:
-            self._counterparts.learn(expected.message, heard.message, handed)
-            secret = self._comparison.dialect.classify(heard.payload)
-            self._counterparts.hand_out(expected.message, heard.message, secret, handed)
+            counterparts.learn(recorded, live, handed)
+            secret = self._comparison.dialect.classify(received.payload)
+            counterparts.hand_out(recorded, live, secret, handed)
+        if self._in_order:
+            self._check_order(expected, received)
+        self._pairs.append((expected, received))
+        self._on_pair(expected, received)
 
-    def _pass_before(self, heard: Received) -> None:
-        """Stop waiting for the messages that are recorded before an unequal message."""
-        index = next(at for at, each in enumerate(self._expected) if each.identity == heard.identity)
+    def _pass(self, index: int) -> None:
+        """Stop waiting for the messages that are recorded before this one, except responses."""
         for before in self._expected[:index]:
             before.passed = before.passed or before.identity[0] != "response"
 
-    def _check_order(self, expected: Expected, heard: Received) -> None:
-        if expected.index > self._latest[0] and heard.index > self._latest[1]:
-            self._latest = (expected.index, heard.index)
+    def _check_order(self, expected: Expected, received: Received) -> None:
+        if expected.index > self._latest[0] and received.index > self._latest[1]:
+            self._latest = (expected.index, received.index)
             return  # the latest in both orders
-        self._latest = (max(expected.index, self._latest[0]), max(heard.index, self._latest[1]))
-        for other, came in reversed(self._pairs):
-            earlier = other.index < expected.index
-            if earlier == (came.index < heard.index) or self._are_apart(expected, other):
-                continue
-            self._findings.out_of_order(expected, other)
-            return
-
-    def _are_apart(self, one: Expected, other: Expected) -> bool:
-        """Return True if two messages have no order: they belong to overlapping calls, two runs or two sessions."""
-        subjects = zip(*(self._comparison.subjects(each.message) for each in (one, other)), strict=True)
-        return any(its and others and not its & others for its, others in subjects)
+        self._latest = (max(expected.index, self._latest[0]), max(received.index, self._latest[1]))
+        subjects = self._comparison.subjects(expected.message)
+        for other, counterpart in reversed(self._pairs):
+            # Messages of two overlapping calls, two runs or two sessions have no order.
+            pairs = zip(subjects, self._comparison.subjects(other.message), strict=True)
+            are_apart = any(its and others and not its & others for its, others in pairs)
+            if (other.index < expected.index) != (counterpart.index < received.index) and not are_apart:
+                self._findings.out_of_order(expected, other)
+                return

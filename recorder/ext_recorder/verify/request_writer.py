@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from ext_recorder.cassette.events import pieces
 from ext_recorder.messages.path_bindings import path_in
 from ext_recorder.protocols.dialect import id_key, pointers_of
 from ext_sdk.core.wire.frames import Frame
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
     from ext_sdk.core.wire.framing import Framing
 
 PROJECTS = ("root", "folder")  # of language servers, which have work only where files are
-FOLDERS = ("workdir", "cwd", *PROJECTS)  # bindings for which a folder is created; --bind gives the others
+FOLDERS = ("workdir", "cwd", *PROJECTS)  # bindings for which a folder is created; the others need --bind
 _MARK = b"[redacted:"
 
 
@@ -78,25 +77,22 @@ class RequestWriter:
 
         The bytes are b"" for a response to a request that the child did not send.
         """
-        if not event.raw:
-            message = self._dialect.classify(event.payload)
-            payload = self._live(message)
-            yield message, b"" if payload is None else self._framing.encode(payload, event.head)
-            return
-        for item in pieces(event.payload, self._framing):
+        for item in event.items(self._framing):
             if not isinstance(item, Frame):
                 yield None, self._bindings.to_live(item.wire, json=False)
                 continue
             message = self._dialect.classify(item.payload)
             payload = self._live(message)
-            if payload == item.payload:
+            if payload == item.payload and item.wire:
                 yield message, item.wire
             else:
                 yield message, b"" if payload is None else self._framing.encode(payload, item.head)
 
     def _live(self, message: ClassifiedMessage) -> bytes | None:
         for name, pointer in self._dialect.bound.get(message.method, {}).items():
-            self._bind(name, message.at(pointer))
+            path = path_in(message.at(pointer))
+            if name in FOLDERS and self._bindings.live(path) is None and self._bindings.is_placeholder(name, path):
+                self._bindings.bind(path, self._new_folder(name))  # this message is the first to name the folder
         text = message.text
         changes = list(self._changes(message))
         if message.kind == "response" and message.key is not None:
@@ -112,12 +108,6 @@ class RequestWriter:
             payload = self._with_secrets(payload)
         self.unbound.update(dict.fromkeys(self._bindings.unbound(payload)))
         return self._bindings.to_live(payload, json=message.kind != "other") if self._bindings else payload
-
-    def _bind(self, name: str, value: object) -> None:
-        """Create the folder that this message is the first to name."""
-        path = path_in(value)
-        if name in FOLDERS and self._bindings.live(path) is None and self._bindings.is_placeholder(name, path):
-            self._bindings.bind(path, self._new_folder(name))
 
     def _changes(self, message: ClassifiedMessage) -> Iterator[tuple[int, int, str]]:
         """Yield the spans of names with different live values, and those values."""
@@ -142,10 +132,9 @@ class RequestWriter:
             live = None if isinstance(value, str) else self._counterparts.live(id_key(value, message.text[start:end]))
             if live is not None:
                 yield start, end, dumps(live)
-        for name in message.form.content if message.envelope else ():
-            member = message.envelope.members.get(name) if message.envelope else None
-            if member:
-                yield from self._counterparts.sent(message.text, member.start, member.end)
+        members = message.envelope.members if message.envelope else {}
+        for member in filter(None, map(members.get, message.form.content)):
+            yield from self._counterparts.sent(message.text, member.start, member.end)
 
     def _with_secrets(self, payload: bytes) -> bytes:
         from ext_sdk.core.redaction.patterns import PLACEHOLDER

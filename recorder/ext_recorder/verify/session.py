@@ -112,7 +112,7 @@ class LiveSession:
         )
         return HostScript(ahead, child, sender, self.findings, patience=options.patience, may=may)
 
-    def look_at_end(self, script: HostScript, status: int | str | None, *, by_itself: bool) -> None:
+    def compare_exit(self, script: HostScript, status: int | str | None, *, by_itself: bool) -> None:
         """Compare the exit status of the child with the recorded one.
 
         Args:
@@ -122,8 +122,8 @@ class LiveSession:
         """
         recorded = script.exit
         if script.gave_up and by_itself and status is not None:
-            way = f"exit code {status}" if isinstance(status, int) else status
-            self._early_exit = f"the child exited before the end of the session: {way}"
+            reason = f"exit code {status}" if isinstance(status, int) else status
+            self._early_exit = f"the child exited before the end of the session: {reason}"
         if script.gave_up or recorded is None:
             return
         if not by_itself:
@@ -140,17 +140,10 @@ class LiveSession:
             words: the end of its stderr.
             remarks: further notes.
         """
-        notes = [*([self._early_exit] if self._early_exit else []), *self._notes(), *remarks]
-        if self.findings and words and status not in (0, recorded):
-            clean = self._clean(words.encode()).decode("utf-8", "replace")
-            notes.append("the end of its output on stderr:\n" + "\n".join(f"  {line}" for line in clean.splitlines()))
-        return Case(self._name, problems=self.findings.problems(), more=self.findings.more, notes=notes)
-
-    def _notes(self) -> list[str]:
-        notes = []
+        notes = [self._early_exit] if self._early_exit else []
         unbound = {name: None for sender in self._senders for name in sender.unbound if name != HOME}
         if unbound and self.findings:
-            names = ", ".join(f"--bind {each}=…" for each in unbound)
+            names = ", ".join(f"--bind {name}=…" for name in unbound)
             notes.append(f"placeholders of paths in this cassette may need live values: {names}")
         project = next((name for name in self._folders if name in PROJECTS), None)
         if project and self.findings and not self._options.files:
@@ -160,17 +153,21 @@ class LiveSession:
             )
         if self.findings and not self._options.http and Path(beside(self._path)).exists():
             notes.append(f"{beside(self._name)} has the HTTP traffic of this session; --http replays it to the child")
-        unknown = {each: None for sender in self._senders for each in sender.unknown_secrets}
+        unknown = {placeholder: None for sender in self._senders for placeholder in sender.unknown_secrets}
         if unknown:
             placeholders = ", ".join(unknown)
-            notes.append(f"sent as they stand, because the cassette does not have these secrets: {placeholders}")
-        return notes
+            notes.append(f"sent unchanged, because the cassette does not have these secrets: {placeholders}")
+        notes += remarks
+        if self.findings and words and status not in (0, recorded):
+            clean = self._clean(words.encode()).decode("utf-8", "replace")
+            notes.append("the end of its output on stderr:\n" + "\n".join(f"  {line}" for line in clean.splitlines()))
+        return Case(self._name, problems=self.findings.problems(), more=self.findings.more, notes=notes)
 
     def _new_folder(self, name: str) -> str:
         """Create a folder, which is removed at the end."""
         if not self._folder:
-            made = self._stack.enter_context(tempfile.TemporaryDirectory(prefix="verify-", ignore_cleanup_errors=True))
-            self._folder = os.path.realpath(made)
+            temporary = tempfile.TemporaryDirectory(prefix="verify-", ignore_cleanup_errors=True)
+            self._folder = os.path.realpath(self._stack.enter_context(temporary))
         self._folders.append(name)
         number = len(self._folders)
         folder = Path(self._folder) / (name if number == 1 else f"{name}-{number}")

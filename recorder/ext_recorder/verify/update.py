@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ext_recorder.cassette.header import Header
@@ -13,16 +14,13 @@ from ext_recorder.record.event_encoder import EventEncoder
 from ext_sdk.core.version import __version__
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from pathlib import Path
+    from collections.abc import Mapping
     from typing import Self
 
-    from ext_recorder.messages.path_bindings import ReplayBindings
-    from ext_recorder.protocols.dialect import Dialect
-    from ext_sdk.core.redaction.redactor import Redactor
-    from ext_sdk.core.wire.framing import Framing
+    from ext_recorder.cassette.reader import Reader
 
     from .options import Options
+    from .session import LiveSession
 
 BATCH_NOTES = 200  # are written at once
 
@@ -31,44 +29,30 @@ class Update:
     """A cassette that is written next to the old one. A context manager; without `finish`, it is removed.
 
     Args:
-        path: the cassette.
+        reader: the cassette, whose bindings and names of environment variables are kept.
         options: of the verification.
-        dialect, framing: of the session.
-        redactor: redacts the new session.
-        bindings: of the cassette, which are kept with their names.
-        home: HOME, or "".
-        match_env: names of the environment variables that it keeps.
+        session: the new session.
+        environment: variables of this process.
 
     Attributes:
         done: True after it has replaced the old one.
     """
 
-    def __init__(
-        self,
-        path: Path,
-        options: Options,
-        *,
-        dialect: Dialect,
-        framing: Framing,
-        redactor: Redactor,
-        bindings: ReplayBindings,
-        home: str,
-        match_env: Iterable[str] = (),
-    ) -> None:
-        self._redactor = redactor
-        self._bindings = RewriteBindings(dialect, bindings, home)
-        self._transcript = EventEncoder(framing, self._clean, self._bindings, replacements=redactor.replacements)
+    def __init__(self, reader: Reader, options: Options, session: LiveSession, environment: Mapping[str, str]) -> None:
+        redactor = self._redactor = session.make_redactor()
+        self._bindings = RewriteBindings(session.dialect, session.bindings, environment.get("HOME", ""))
+        self._encoder = EventEncoder(session.framing, self._clean, self._bindings, replacements=redactor.replacements)
         header = Header(
-            dialect.name,
-            framing.name,
+            session.dialect.name,
+            session.framing.name,
             command=neutral_command(options.command, self._clean),
             recorder=__version__,
             recorded=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
             bindings=self._bindings.neutral(),
-            environment=neutral_environment(match_env, self._clean),
+            environment=neutral_environment(reader.header.environment, self._clean),
         )
         self._notes: list[tuple[float, str, bytes | str | int]] = []
-        self._writer = Writer(path, header)
+        self._writer = Writer(Path(reader.path), header)
         self.done = False
 
     def __enter__(self) -> Self:
@@ -95,7 +79,7 @@ class Update:
         self.done = True
 
     def _write(self) -> None:
-        self._writer.append(self._transcript.lines(self._notes))
+        self._writer.append(self._encoder.lines(self._notes))
         self._notes.clear()
 
     def _clean(self, data: bytes) -> bytes:

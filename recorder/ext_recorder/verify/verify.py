@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from .host_script import HostScript
     from .options import Options
 
-NOBODY = -1  # a connection that there is none of
+NOBODY = -1  # number of no connection
 
 
 def verify(path: Path, name: str, options: Options) -> Case:
@@ -58,15 +58,20 @@ def verify(path: Path, name: str, options: Options) -> Case:
             options = copy(options)
             options.command = recorded_command(name, reader.header, options, os.environ)
         session = LiveSession(reader, name, options, os.environ, stack)
-        update = stack.enter_context(_update(reader, options, session)) if options.update else None
-        run = _Run(reader, session, options, os.environ, update.note if update else _no_note)
+        update = stack.enter_context(Update(reader, options, session, os.environ)) if options.update else None
+        run = _Run(reader, session, options, os.environ, update.note if update else lambda _when, _name, _what: None)
         case = run.play_clients() if options.connect else run.play()
         if update is not None:
             count = len(case.problems) + case.more
-            told = _accept(update, reader, count, gave_up=run.gave_up)
-            case.notes = (*case.notes, told)
-            if update.done:
+            if not count:
+                note = "not updated: nothing differs"
+            elif run.gave_up:
+                note = "not updated: the session did not get to its end"
+            else:
+                update.finish(reader.redacted or ())
+                note = f"updated: {count} difference{'s' if count > 1 else ''} accepted"
                 case.problems, case.more = (), 0
+            case.notes = (*case.notes, note)
         case.seconds = monotonic() - started
         return case
 
@@ -127,7 +132,7 @@ class _Run:
                 by_itself = live.play(script, self._note)
                 script.finish()
                 status, words = live.status, live.last_words
-            self._session.look_at_end(script, status, by_itself=by_itself)
+            self._session.compare_exit(script, status, by_itself=by_itself)
             self.gave_up = script.gave_up
             return self._session.case(script.exit, status, words, self._traffic(layer))
 
@@ -138,27 +143,24 @@ class _Run:
             parts = stack.enter_context(ExitStack())
             with ExitStack() as running:
                 live = running.enter_context(self._live(layer)) if self._options.command else None
-                clients = running.enter_context(self._clients(live, parts))
+                own_number = OWN_FILES if self._started_there else NOBODY
+
+                def script(number: int, may: Callable[[int], bool]) -> HostScript:
+                    own = number == OWN_FILES
+                    part = parts.enter_context(Part(self._path, own_number if own else number))
+                    return self._session.script(part, STDERR_FRAMING if own else self._session.framing, may)
+
+                address = Address.parse(self._options.connect, "--connect")
+                clients = running.enter_context(Clients(address, connections(self._path), script, live, self._note))
                 by_itself = clients.play()
                 own = clients.own if self._started_there else None
-                for each in (*clients.scripts, *([own] if own else [])):
-                    each.finish()
+                for finished in (*clients.scripts, *([own] if own else [])):
+                    finished.finish()
                 status, words = (live.status, live.last_words) if live else (None, "")
             if own:
-                self._session.look_at_end(own, status, by_itself=by_itself)
-            self.gave_up = any(each.gave_up for each in clients.scripts)
+                self._session.compare_exit(own, status, by_itself=by_itself)
+            self.gave_up = any(script.gave_up for script in clients.scripts)
             return self._session.case(own.exit if own else None, status, words, self._traffic(layer))
-
-    def _clients(self, live: VerifiedChild | None, parts: ExitStack) -> Clients:
-        own_number = OWN_FILES if self._started_there else NOBODY
-
-        def script(number: int, may: Callable[[int], bool]) -> HostScript:
-            own = number == OWN_FILES
-            part = parts.enter_context(Part(self._path, own_number if own else number))
-            return self._session.script(part, STDERR_FRAMING if own else self._session.framing, may)
-
-        address = Address.parse(self._options.connect, "--connect")
-        return Clients(address, connections(self._path), script, live, self._note)
 
     def _live(self, layer: HttpController | None) -> VerifiedChild:
         """Start the child. Raises RecorderError if it cannot start, or does not load the HTTP layer."""
@@ -190,30 +192,3 @@ class _Run:
         if not report.ok:
             self._session.findings.http(report.text)
         return report.warning.splitlines()
-
-
-def _update(reader: Reader, options: Options, session: LiveSession) -> Update:
-    return Update(
-        Path(reader.path),
-        options,
-        dialect=session.dialect,
-        framing=session.framing,
-        redactor=session.make_redactor(),
-        bindings=session.bindings,
-        home=os.environ.get("HOME", ""),
-        match_env=reader.header.environment,
-    )
-
-
-def _accept(update: Update, reader: Reader, count: int, *, gave_up: bool) -> str:
-    """Replace the cassette by the new session if it differs. Return a remark about it."""
-    if not count:
-        return "not updated: nothing differs"
-    if gave_up:
-        return "not updated: the session did not get to its end"
-    update.finish(reader.redacted or ())
-    return f"updated: {count} difference{'s' if count > 1 else ''} accepted"
-
-
-def _no_note(_when: float, _name: str, _what: bytes | str | int) -> None:
-    """Nothing is written."""

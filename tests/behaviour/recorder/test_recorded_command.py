@@ -21,7 +21,7 @@ LINE = b'{"jsonrpc":"2.0","id":1,"method":"a"}\n'
 
 def found(command: tuple[str, ...], *, bind: dict[str, str] | None = None, connect: str = "") -> tuple[str, ...]:
     header = Header("mcp", "ndjson", command=command, bindings={"home": "/home/user", "data": "/tmp/data"})
-    options = Options((), bind=bind, connect=connect, recorded_command=True)
+    options = Options((), bind=bind or {}, connect=connect, recorded_command=True)
     return recorded_command("c.yaml", header, options, {"HOME": "/home/ada"})
 
 

@@ -42,6 +42,7 @@ def run(values: Values) -> int:
     from ext_recorder.cassette import age
     from ext_recorder.errors import UsageError
     from ext_recorder.messages.matcher import MessageComparison
+    from ext_recorder.messages.redaction import Redaction
     from ext_recorder.protocols.dialect import DIALECTS
     from ext_recorder.sockets.address import Address
     from ext_recorder.verify.options import Options
@@ -64,7 +65,7 @@ def run(values: Values) -> int:
         mask=values["mask"],
         name=values["name"],
         bind=bindings(values),
-        redact=redaction(values),
+        redact=redaction(values) or Redaction(),
         patience=seconds(one(values, "timeout")),
         in_order=one(values, "order") == "strict",
         stderr=bool(values["stderr"]),
