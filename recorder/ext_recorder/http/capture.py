@@ -12,18 +12,18 @@ from ext_sdk.core.wire.json_codec import loads
 
 from .http1_observer import Http1Observer, Unreadable
 from .interaction import CONNECT, Interaction, call_id
-from .library import TCP, TLS, place_of
+from .interaction_store import TCP, TLS, place_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
     from pathlib import Path
 
     from .interaction import Call
     from .sanitizer import Sanitizer
+    from .server import ChildConnection
     from .writer import Writer
 
-    Told = Mapping[str, object]
-    Peer = int
+    Event = Mapping[str, object]
 
 NEVER = float("inf")
 
@@ -59,11 +59,8 @@ def attribute_calls(cassette: Path, moments: list[float], offset: float) -> list
     return attributed
 
 
-MOST_PROBLEMS = 20  # listed individually
-
-
 class TrafficCapture:
-    """Capture of one session.
+    """Capture of one session: the message handler of a recording.
 
     Args:
         writer: of the file.
@@ -75,7 +72,7 @@ class TrafficCapture:
         self._writer = writer
         self._cleaner = cleaner
         self._started = started
-        self._observers: dict[tuple[Peer, object], Http1Observer] = {}
+        self._observers: dict[tuple[int, object], Http1Observer] = {}  # by number of the process, and connection
         self._latest = started
         self.hosts: dict[str, object] = {}
         self.servers: dict[str, dict[str, str]] = {}  # TLS properties by host and port
@@ -84,138 +81,107 @@ class TrafficCapture:
         self.problems: list[str] = []
         self.programs: list[str] = []  # run by the child, without the agent
         self.addresses: set[str] = set()  # hosts and ports that were used
-        self._kinds: dict[str, Callable[[Peer, Told, bytes], None]] = {
-            "open": self._open,
-            "refused": self._refused,
-            "resolved": self._resolved,
-            "tls": self._tls,
-            "tls-refused": self._tls_refused,
-            "out": self._out,
-            "in": self._in,
-            "error": self._error,
-            "close": self._close,
-            "forget": self._forget,
-            "problem": self._problem,
-            "program": self._program,
-        }
 
-    def take(self, peer: Peer, told: Told, data: bytes) -> None:
-        """Process a frame of a child.
-
-        Args:
-            peer: process of the child.
-            told: event.
-            data: bytes of the event.
-        """
-        moment = told.get("t")
+    def frame(self, peer: ChildConnection, event: dict[str, object], data: bytes) -> None:
+        """Process an event of a child, and its bytes."""
+        moment = event.get("t")
         if isinstance(moment, float):
             self._latest = moment
-        self._read_clock(told.get("ns"))
-        wall = told.get("wall")
+        since, kept = int(self._started * 1e9), event.get("ns")
+        for call, thread, moments in kept if isinstance(kept, list) else ():
+            groups = self.clock.setdefault((call, thread), [])
+            for steps, reading in moments:
+                groups += [[] for _ in range(steps + 1 - len(groups))]
+                groups[steps].append(reading - since)
+        wall = event.get("wall")
         for place, moments in wall.items() if isinstance(wall, dict) else ():
             self.readings.setdefault(self._cleaner.text(str(place)), []).extend(moments)
-        act = self._kinds.get(str(told.get("k")))
-        if act is None:
-            return
+        key = (peer.number, event.get("c"))
+        observer = self._observers.get(key)
         try:
-            act(peer, told, data)
+            if observer and event.get("k") != "open":
+                self._observe(observer, event, data)
+            else:
+                self._process(key, event)
         except Unreadable as reason:
-            observer = self._observers.pop((peer, told.get("c")), None)
+            self._observers.pop(key, None)
             self.problem(f"{observer.host if observer else 'a connection'}: {reason}")
+        if event.get("k") in {"close", "forget", "tls-refused"}:
+            self._observers.pop(key, None)
 
-    def gone(self, peer: Peer) -> None:
+    def data(self, peer: ChildConnection, data: bytes) -> None:
+        """Do nothing: on recording, children send only frames."""
+
+    def gone(self, peer: ChildConnection) -> None:
         """Close the connections of a process that has ended."""
-        for key in [key for key in self._observers if key[0] == peer]:
+        for key in [key for key in self._observers if key[0] == peer.number]:
             self._observers.pop(key).closed(self._latest - self._started)
 
     def problem(self, text: str) -> None:
-        """Report traffic that can't be recorded."""
+        """Report traffic that cannot be recorded."""
         if text not in self.problems:
             self.problems.append(self._cleaner.text(text))
 
-    def _read_clock(self, kept: object) -> None:
-        since = int(self._started * 1e9)
-        for call, thread, moments in kept if isinstance(kept, list) else ():
-            groups = self.clock.setdefault((call, thread), [])
-            for steps, moment in moments:
-                groups += [[] for _ in range(steps + 1 - len(groups))]
-                groups[steps].append(moment - since)
+    def _observe(self, observer: Http1Observer, event: Event, data: bytes) -> None:
+        """Process an event on a connection."""
+        kind, error, now = event.get("k"), event.get("error"), self._latest - self._started
+        if kind == "out":
+            observer.sent(data, now, call_id(event.get("call")))
+        elif kind == "in":
+            observer.received(data, now)
+        elif kind == "tls":
+            observer.tls = {key: str(event[key]) for key in ("version", "alpn", "certificate") if event.get(key)}
+        elif kind == "error" and isinstance(error, dict):
+            observer.failed(error, now)
+        elif kind == "close":
+            observer.closed(now)
+        elif kind == "tls-refused":
+            self._refused(TLS, observer.host, observer.address, event)
 
-    def _done(self, each: Interaction) -> None:
-        try:
-            self._cleaner.interaction(each)
-        except ValueError as error:
-            self.problem(f"{each.method} {each.uri}: {error}")
-            return
-        if each.tls:
-            self.servers.setdefault(place_of(each), each.tls)
-        self._writer.append(each)
-        for body in (each.request_body, each.body):
-            if body is not None:
-                body.close()
+    def _process(self, key: tuple[int, object], event: Event) -> None:
+        """Process an event that is not about an observed connection."""
+        kind = event.get("k")
+        if kind == "open":
+            host, address = str(event["host"]), event["address"]
+            place = list(address) if isinstance(address, list) else str(address)
+            self._note_address(host, place)
+            self._observers[key] = Http1Observer(self._done, host, place)
+        elif kind == "refused":
+            self._refused(TCP, str(event["host"]), event["address"], event)
+        elif kind == "resolved":
+            self.hosts.setdefault(str(event["host"]), event["addresses"])
+        elif kind == "problem":
+            self.problem(str(event["text"]))
+        elif kind == "program":
+            name = self._cleaner.text(str(event["name"]))
+            if name not in self.programs:
+                self.programs.append(name)
 
-    # --- Frames ------------------------------------------------------------------------------------------------------
-
-    def _open(self, peer: Peer, told: Told, data: bytes) -> None:
-        address = told["address"]
-        place = list(address) if isinstance(address, list) else str(address)
-        self._note_address(str(told["host"]), place)
-        self._observers[peer, told["c"]] = Http1Observer(self._done, str(told["host"]), place)
-
-    def _out(self, peer: Peer, told: Told, data: bytes) -> None:
-        if observer := self._observers.get((peer, told["c"])):
-            observer.sent(data, self._latest - self._started, call_id(told.get("call")))
-
-    def _in(self, peer: Peer, told: Told, data: bytes) -> None:
-        if observer := self._observers.get((peer, told["c"])):
-            observer.received(data, self._latest - self._started)
-
-    def _tls(self, peer: Peer, told: Told, data: bytes) -> None:
-        if observer := self._observers.get((peer, told["c"])):
-            observer.tls = {key: str(told[key]) for key in ("version", "alpn", "certificate") if told.get(key)}
-
-    def _error(self, peer: Peer, told: Told, data: bytes) -> None:
-        error = told["error"]
-        if (observer := self._observers.get((peer, told["c"]))) and isinstance(error, dict):
-            observer.failed(error, self._latest - self._started)
-
-    def _close(self, peer: Peer, told: Told, data: bytes) -> None:
-        if observer := self._observers.pop((peer, told["c"]), None):
-            observer.closed(self._latest - self._started)
-
-    def _forget(self, peer: Peer, told: Told, data: bytes) -> None:
-        self._observers.pop((peer, told["c"]), None)
-
-    def _resolved(self, peer: Peer, told: Told, data: bytes) -> None:
-        self.hosts.setdefault(str(told["host"]), told["addresses"])
-
-    def _problem(self, peer: Peer, told: Told, data: bytes) -> None:
-        self.problem(str(told["text"]))
-
-    def _program(self, peer: Peer, told: Told, data: bytes) -> None:
-        name = self._cleaner.text(str(told["name"]))
-        if name not in self.programs:
-            self.programs.append(name)
-
-    def _refused(self, peer: Peer, told: Told, data: bytes) -> None:
-        self._connection(TCP, str(told["host"]), told["address"], told)
-
-    def _tls_refused(self, peer: Peer, told: Told, data: bytes) -> None:
-        observer = self._observers.pop((peer, told["c"]), None)
-        if observer is not None:
-            self._connection(TLS, observer.host, observer.address, told)
-
-    def _connection(self, kind: str, host: str, address: object, told: Told) -> None:
+    def _refused(self, kind: str, host: str, address: object, event: Event) -> None:
         """Record a failed connection."""
-        error = told["error"]
+        error = event["error"]
         self._note_address(host, address)
         place = f"{host}:{address[1]}" if isinstance(address, list) and len(address) > 1 else host
         now = self._latest - self._started
-        made = Interaction(CONNECT, kind + place, call=call_id(told.get("call")), time=now)
-        made.error = dict(error) if isinstance(error, dict) else None
-        made.peer = ":".join(map(str, address)) if isinstance(address, list) else ""
-        self._done(made)
+        interaction = Interaction(CONNECT, kind + place, call=call_id(event.get("call")), time=now)
+        interaction.error = dict(error) if isinstance(error, dict) else None
+        interaction.peer = ":".join(map(str, address)) if isinstance(address, list) else ""
+        self._done(interaction)
 
     def _note_address(self, host: str, address: object) -> None:
         if isinstance(address, list) and len(address) > 1:
             self.addresses |= {f"{host}:{address[1]}", f"{address[0]}:{address[1]}"}
+
+    def _done(self, interaction: Interaction) -> None:
+        """Write a complete interaction."""
+        try:
+            self._cleaner.interaction(interaction)
+        except ValueError as error:
+            self.problem(f"{interaction.method} {interaction.uri}: {error}")
+            return
+        if interaction.tls:
+            self.servers.setdefault(place_of(interaction), interaction.tls)
+        self._writer.append(interaction)
+        for body in (interaction.request_body, interaction.body):
+            if body is not None:
+                body.close()

@@ -39,21 +39,21 @@ if TYPE_CHECKING:
 
 VARIABLE = "EXT_RECORDER_HTTP"  # for the agent: MODE:SEED:EPOCH:KINDS:FOLDER
 SOCKET = "http.sock"
-LOADED = "loaded."  # followed by a process id: a file that the agent makes when it starts
-KINDS = ("time", "uuid", "random", "secrets")  # of values that are replayed on request, see the agent's `repeating`
+LOADED = "loaded."  # followed by a process id: a file that the agent creates when it starts
+KINDS = ("time", "uuid", "random", "secrets")  # of values that are replayed on request, see the agent's `determinism`
 RANDOM = KINDS[2]
 BACKLOG = 512  # connections that wait
 FINISH_S = 60.0  # for the remaining traffic and the end of the file
 LOAD_S = 10.0  # until a child must have loaded the agent
 PROBE_S = 0.005
 NOT_LOADED = (
-    "the child has not loaded the HTTP layer: it is no Python program, or it was started with -I, -E or -S, or with"
+    "the child has not loaded the HTTP layer: it is not a Python program, or it was started with -I, -E or -S, or with"
     " an environment of its own"
 )
 
 
 class HttpControllerError(RecorderError):
-    """The HTTP worker can't run; str() is the cause and the remedy."""
+    """The HTTP worker cannot run; str() is the cause and the remedy."""
 
 
 class HttpController:
@@ -67,7 +67,7 @@ class HttpController:
         variables: for the child's environment.
 
     Raises:
-        RecorderError: the worker can't start.
+        RecorderError: the worker cannot start.
     """
 
     def __init__(self, mode: str, work: Callable[[WorkerContext], WorkerOutcome]) -> None:
@@ -95,7 +95,7 @@ class HttpController:
         ready = self._read()
         if ready is None or ready[0] != "ready":
             self.close()
-            raise HttpControllerError(ready[1][0] if ready else "the process of the HTTP layer has ended")
+            raise HttpControllerError(ready[1][0] if ready else "the HTTP worker process has ended")
         seed, started, kinds = ready[1][0] or seed, ready[1][1], ready[1][2]
         self.variables[VARIABLE] = f"{mode}:{seed}:{started}:{kinds}:{self._folder}"
         if RANDOM in kinds.split(",") and not os.environ.get("PYTHONHASHSEED"):
@@ -143,15 +143,15 @@ class HttpController:
         """
         loaded = self.loaded
         os.write(self._control, (WHOLE if whole else INTERRUPTED) + struct.pack("d", started))
-        told = self._read()
+        outcome = self._read()
         self._finished = True
         self.close()
-        if told is None:
-            return Report(ok=False, text="the process of the HTTP layer has ended without a word")
-        said = told[1]
-        at = said.index("") if "" in said else 0
-        lines = [*([] if loaded else [NOT_LOADED]), *filter(None, said[at:])]
-        return Report(ok=told[0] == "ok" and loaded, text="\n".join(lines), warning="\n".join(said[:at]))
+        if outcome is None:
+            return Report(ok=False, text="the HTTP worker process exited without reporting a result")
+        kind, output = outcome
+        at = output.index("") if "" in output else 0  # remarks, an empty line, the other lines
+        lines = [*([] if loaded else [NOT_LOADED]), *filter(None, output[at:])]
+        return Report(ok=kind == "ok" and loaded, text="\n".join(lines), warning="\n".join(output[:at]))
 
     def close(self) -> None:
         """Stop the worker at any stage."""
@@ -179,11 +179,11 @@ class HttpController:
         readable = poll()
         readable.register(self._report, POLLIN)
         size = self._exactly(readable, 4)
-        said = self._exactly(readable, int.from_bytes(size, "little")) if size else b""
-        if not said:
+        body = self._exactly(readable, int.from_bytes(size, "little")) if size else b""
+        if not body:
             return None
-        what, lines = marshal.loads(said)  # noqa: S302 - by our own child process, a moment ago
-        return str(what), [str(line) for line in lines]
+        kind, lines = marshal.loads(body)  # noqa: S302 - written by our own child process
+        return str(kind), [str(line) for line in lines]
 
     def _exactly(self, readable: object, size: int) -> bytes:
         data = b""
@@ -217,14 +217,14 @@ def recording(
         kinds: values to record as well, of KINDS.
 
     Raises:
-        RecorderError: the file can't be written.
+        RecorderError: the file cannot be written.
     """
     started = time.monotonic()
 
-    def work(station: WorkerContext) -> WorkerOutcome:
+    def work(context: WorkerContext) -> WorkerOutcome:
         from .worker import record
 
-        return record(station, path, bind, redaction, Origin(version, started, cassette, tuple(kinds)))
+        return record(context, path, bind, redaction, Origin(version, started, cassette, tuple(kinds)))
 
     return HttpController("record", work)
 
@@ -247,12 +247,12 @@ def replaying(
         misses: in the worker process, receives a line for each request without a response, immediately.
 
     Raises:
-        CassetteError: the file can't be read.
+        CassetteError: the file cannot be read.
     """
 
-    def work(station: WorkerContext) -> WorkerOutcome:
+    def work(context: WorkerContext) -> WorkerOutcome:
         from .worker import replay
 
-        return replay(station, path, bind, redaction, matching=matching, misses=[] if misses is None else misses)
+        return replay(context, path, bind, redaction, matching=matching, misses=[] if misses is None else misses)
 
     return HttpController("replay", work)

@@ -23,7 +23,7 @@ METHODS = b"GET POST PUT PATCH DELETE HEAD OPTIONS CONNECT TRACE".split()
 
 
 class Unreadable(Exception):
-    """The traffic of this connection can't be recorded; str() is the reason."""
+    """The traffic of this connection cannot be recorded; str() is the reason."""
 
 
 class Http1Observer:
@@ -41,7 +41,7 @@ class Http1Observer:
         self.address = address
         self.tls: dict[str, str] = {}
         self._began = False
-        self._tunnel = ""  # the host behind a proxy, once there is a tunnel to it
+        self._tunnel = ""  # the host behind a proxy, if a tunnel to it is open
         self._closed_by_server = False
         self._failure: dict[str, object] | None = None
         self._now: Interaction | None = None
@@ -61,35 +61,33 @@ class Http1Observer:
     def sent(self, data: bytes, time: float, call: Call) -> None:
         """Process bytes from the child. Raises Unreadable."""
         if not self._began:
-            self._look(data)
+            if data.startswith(PREFACE):
+                raise Unreadable("HTTP/2: have the child use HTTP/1.1 while it is recorded")
+            if data.startswith(HANDSHAKE):
+                raise Unreadable("TLS that does not go through Python's ssl module: a library of its own encrypts it")
+            word = data.partition(b" ")[0]
+            if len(data) >= 8 and word not in METHODS and not (word.isalpha() and word.isupper()):
+                raise Unreadable("not HTTP")
+            self._began = True
         try:
             self._client.receive_data(data)
             while self._take_sent(time, call):
                 pass
         except h11.RemoteProtocolError as error:
-            raise Unreadable(f"what the child sends is no HTTP/1.1 ({error})") from error
-
-    def _look(self, data: bytes) -> None:
-        if data.startswith(PREFACE):
-            raise Unreadable("HTTP/2: have the child use HTTP/1.1 while it is recorded")
-        if data.startswith(HANDSHAKE):
-            raise Unreadable("TLS that does not go through Python's ssl module: a library of its own encrypts it")
-        word = data.partition(b" ")[0]
-        if len(data) >= 8 and word not in METHODS and not (word.isalpha() and word.isupper()):
-            raise Unreadable("not HTTP")
-        self._began = True
+            raise Unreadable(f"the child sends invalid HTTP/1.1 ({error})") from error
 
     def _take_sent(self, time: float, call: Call) -> bool:
         event = self._client.next_event()
         if isinstance(event, h11.Request):
-            made = self._now = Interaction(call=call, time=time, tls=self.tls)
-            made.method = event.method.decode("ascii", "replace")
-            made.request_headers = _headers(event.headers)
-            made.uri = self._uri(event)
-            made.request_body = Body()
-            made.peer, made.socket = self._peer()
-            host = [(b"host", b"x"), *[each for each in event.headers if each[0] in {b"upgrade", b"connection"}]]
-            self._server.send(h11.Request(method=event.method, target=b"/", headers=host))
+            self._now = request_of(event, self.host, tunnel=self._tunnel, tls=bool(self.tls))
+            self._now.call, self._now.time, self._now.tls = call, time, self.tls
+            if isinstance(self.address, str):
+                self._now.socket = self.address
+            else:
+                self._now.peer = ":".join(map(str, self.address))
+            # `_server` parses the response, for which it must have sent a request.
+            upgrade = [header for header in event.headers if header[0] in {b"upgrade", b"connection"}]
+            self._server.send(h11.Request(method=event.method, target=b"/", headers=[(b"host", b"x"), *upgrade]))
             self._server.send(h11.EndOfMessage())
         elif isinstance(event, h11.Data):
             if self._now is not None and self._now.request_body is not None:
@@ -101,22 +99,7 @@ class Http1Observer:
             return False
         return True
 
-    def _peer(self) -> tuple[str, str]:
-        if isinstance(self.address, str):
-            return "", self.address
-        return ":".join(map(str, self.address)), ""
-
-    def _uri(self, request: h11.Request) -> str:
-        target = request.target.decode("ascii", "replace")
-        scheme = "https" if self.tls else "http"
-        if request.method == b"CONNECT":
-            return f"{scheme}://{target}"
-        if "://" in target.partition("?")[0]:  # to a proxy
-            return target
-        host = self._tunnel or next((value.decode() for name, value in request.headers if name == b"host"), self.host)
-        return f"{scheme}://{host}{target if target.startswith('/') else '/' + target}"
-
-    # --- What the child gets -----------------------------------------------------------------------------------------
+    # --- What the child receives -------------------------------------------------------------------------------------
 
     def received(self, data: bytes, time: float) -> None:
         """Process bytes from the server; none at its end. Raises Unreadable."""
@@ -135,7 +118,7 @@ class Http1Observer:
                 return  # an incomplete response is recorded when the child closes
             if "switch" in str(error):
                 raise Unreadable("the server changes the protocol (101)") from error
-            raise Unreadable(f"what the server answers is no HTTP/1.1 ({error})") from error
+            raise Unreadable(f"the server returns invalid HTTP/1.1 ({error})") from error
 
     def _take_received(self, time: float) -> bool:
         event = self._server.next_event()
@@ -184,7 +167,7 @@ class Http1Observer:
         if rest:
             raise Unreadable("several requests at once on one connection (pipelining)")
 
-    # --- The end -----------------------------------------------------------------------------------------------------
+    # --- End of the connection ---------------------------------------------------------------------------------------
 
     def failed(self, error: dict[str, object], time: float) -> None:
         """Record that a read or a write of the child has failed."""
@@ -207,6 +190,24 @@ class Http1Observer:
         else:
             now.error = {"type": "GaveUp", "errno": None, "message": "the child did not wait for an answer"}
         self._end(max(time, now.time))
+
+
+def request_of(event: h11.Request, host: str, *, tunnel: str, tls: bool) -> Interaction:
+    """Return an interaction with a request, whose body is empty yet.
+
+    Args:
+        host: of the server, for a request without the header `Host`.
+        tunnel: address behind a proxy; "" for none.
+    """
+    target = event.target.decode("ascii", "replace")
+    if event.method == b"CONNECT":
+        uri = f"{'https' if tls else 'http'}://{target}"
+    elif "://" in target.partition("?")[0]:  # to a proxy
+        uri = target
+    else:
+        host = tunnel or next((value.decode() for name, value in event.headers if name == b"host"), host)
+        uri = f"{'https' if tls else 'http'}://{host}{target if target.startswith('/') else '/' + target}"
+    return Interaction(event.method.decode("ascii", "replace"), uri, _headers(event.headers), Body())
 
 
 def _headers(headers: h11._headers.Headers) -> list[tuple[str, str]]:

@@ -27,7 +27,7 @@ class Body:
         """Append bytes."""
         self.size += len(data)
         if self._file is None and self.size > IN_MEMORY:
-            self._file = TemporaryFile()  # noqa: SIM115  (it lives as long as this does)
+            self._file = TemporaryFile()  # noqa: SIM115 - closed by `close`
             self._file.write(self._memory)
             self._memory.clear()
         if self._file is None:
@@ -85,7 +85,7 @@ def decoded(pieces: Iterable[bytes], encoding: str) -> Iterator[bytes]:
                 if not plain and not data:
                     break
     except zlib.error as error:
-        raise ValueError(f"no {encoding}: {error}") from error
+        raise ValueError(f"not valid {encoding}: {error}") from error
 
 
 def encoded(pieces: Iterable[bytes], encoding: str) -> Iterator[bytes]:
@@ -100,21 +100,21 @@ def encoded(pieces: Iterable[bytes], encoding: str) -> Iterator[bytes]:
 
 def collected(pieces: Iterable[bytes]) -> Body:
     """Return a body made of pieces."""
-    made = Body()
+    body = Body()
     for piece in pieces:
-        made.write(piece)
-    return made
+        body.write(piece)
+    return body
 
 
 Headers = list[tuple[str, str]]
-Call = int | str | float | None  # the id of a request of the host; None: none was at work
+Call = int | str | float | None  # id of a request of the host; None: outside calls
 CONNECT = "CONNECT"  # method of an interaction that records a failed connection
 HEAD_LIMIT = 1024 * 1024  # bytes of the lines before a body
 TEXT_LIMIT = 256 * 1024  # bytes of a body that is written as text; longer ones are streamed
 
 
 def call_id(value: object) -> Call:
-    """Return a value as the id of a request, None if it can't be one."""
+    """Return a value as the id of a request; None if it is not one."""
     return value if isinstance(value, (int, str, float)) else None
 
 

@@ -28,13 +28,14 @@ class KubeconfigTemplate:
     """
 
     def __init__(self, environ: Mapping[str, str]) -> None:
-        given = environ.get(VARIABLE, "")
-        named = [Path(one).expanduser() for one in given.split(os.pathsep) if one]
-        self._contents = [*filter(None, map(_read, named or [Path("~/.kube/config").expanduser()]))]
-        self.credentials = [each for content in self._contents for each in _credentials(content)]
+        names = [name for name in environ.get(VARIABLE, "").split(os.pathsep) if name] or ["~/.kube/config"]
+        self._contents = [content for name in names if (content := _read(Path(name).expanduser()))]
+        users = [user for content in self._contents for _, user in _named(content, "users", "user")]
+        values = [user.get(key) for user in users for key in ("token", "password", "client-key-data")]
+        self.credentials = [value for value in values if isinstance(value, str)]
 
     def of(self, addresses: Container[str]) -> str:
-        """Return a kubeconfig without credentials, with only the clusters that were used; "" if none was.
+        """Return a kubeconfig without credentials, with the clusters that were used; "" if none was used.
 
         Args:
             addresses: hosts and ports that were used.
@@ -42,8 +43,8 @@ class KubeconfigTemplate:
         merged: dict[str, dict[str, object]] = {"clusters": {}, "contexts": {}, "users": {}}
         current = ""
         for content in self._contents:
-            told = content.get("current-context")
-            current = current or (told if isinstance(told, str) else "")
+            context = content.get("current-context")
+            current = current or (context if isinstance(context, str) else "")
             for name, entry in _named(content, "clusters", "cluster"):
                 if _place(entry.get("server")) in addresses:
                     kept = {key: entry[key] for key in CLUSTER if key in entry}
@@ -84,11 +85,3 @@ def _named(content: Mapping[str, object], kind: str, single: str) -> Iterator[tu
     for item in entries if isinstance(entries, list) else ():
         if isinstance(item, dict) and isinstance(item.get("name"), str) and isinstance(item.get(single), dict):
             yield item["name"], item[single]
-
-
-def _credentials(content: Mapping[str, object]) -> Iterator[str]:
-    for _, user in _named(content, "users", "user"):
-        for key in ("token", "password", "client-key-data"):
-            value = user.get(key)
-            if isinstance(value, str):
-                yield value

@@ -8,20 +8,18 @@ from typing import TYPE_CHECKING
 import h11
 
 from .interaction import call_id
-from .library import TCP, TLS
+from .interaction_store import TCP, TLS
 from .request_matching import Subject
 from .responses import PlayedConnection, asks_to_close, is_tunnel, refusal, response
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
     from .interaction import Call, Interaction
-    from .library import InteractionStore
+    from .interaction_store import InteractionStore
     from .responses import Live
     from .sanitizer import Sanitizer
     from .server import ChildConnection
-
-    Told = Mapping[str, object]
 
 EXPLAINED = 10  # misses listed individually
 NOT_RECORDED = "NotRecorded"  # see the agent's errors
@@ -32,166 +30,151 @@ class Playback:
     """Message handler of a replay.
 
     Args:
-        library: the interactions.
+        store: the interactions.
         hosts: addresses of hosts.
         cleaner: cleans live requests as the recorder has cleaned the recorded ones.
         live: replaces placeholders in recorded paths by paths of this machine.
     """
 
-    def __init__(self, library: InteractionStore, hosts: Mapping[str, object], cleaner: Sanitizer, live: Live) -> None:
-        self._library = library
+    def __init__(self, store: InteractionStore, hosts: Mapping[str, object], cleaner: Sanitizer, live: Live) -> None:
+        self._store = store
         self._hosts = hosts
         self._cleaner = cleaner
         self._live = live
-        self._lines: dict[int, PlayedConnection] = {}
+        self._connections: dict[int, PlayedConnection] = {}
         self._ended: dict[int, dict[str, object]] = {}  # reasons why connections were closed
         self.misses: list[str] = []
         self.programs: set[str] = set()  # run by the child, without the agent
         self.count = 0
         self.readings: Mapping[str, list[int]] = {}  # of the wall clock, by place
-        self._kinds: dict[str, Callable[[Told], dict[str, object]]] = {
-            "call": self._call,
-            "why": self._why,
-            "tls": self._tls,
-            "times": self._times,
-            "readings": lambda told: {"readings": self.readings},
-            "resolve": self._resolve,
-            "refused": self._refused,
-        }
 
     # --- Questions ---------------------------------------------------------------------------------------------------
 
-    def frame(self, peer: ChildConnection, told: dict[str, object], data: bytes) -> None:
+    def frame(self, peer: ChildConnection, question: dict[str, object], data: bytes) -> None:
         """Respond to a question of a child."""
-        kind = str(told.get("k"))
+        kind, call = question.get("k"), call_id(question.get("call"))
         if kind == "connect":
-            self._connect(peer, told)
+            self._connect(peer, question)
         elif kind == "program":
-            self.programs |= {str(told["name"])}
-        elif kind in self._kinds:
-            peer.answer(self._kinds[kind](told))
+            self.programs |= {str(question["name"])}
+        elif kind == "times":
+            recorded, moments = self._store.clock(call, str(question.get("thread") or ""))
+            peer.answer({"call": recorded, "ns": moments})
+        elif kind == "readings":
+            peer.answer({"readings": self.readings})
+        elif kind == "resolve":
+            peer.answer(self._resolve(str(question["host"]), call))
+        elif kind == "refused":
+            text = f"{question['what']}: not recorded, and the network is not used on replay"
+            self._miss(text, call)
+            peer.answer({"text": text})
+        elif kind in {"call", "why", "tls"}:
+            peer.answer(self._about_connection(question))
 
     def gone(self, peer: ChildConnection) -> None:
-        line = self._lines.pop(peer.number, None)
-        if line is not None and line.why:
-            self._ended[peer.number] = line.why
+        """Remove a connection that was closed."""
+        connection = self._connections.pop(peer.number, None)
+        if connection is not None and connection.why:
+            self._ended[peer.number] = connection.why
 
-    def _connect(self, peer: ChildConnection, told: Told) -> None:
-        address = told["address"]
+    def _connect(self, peer: ChildConnection, question: Mapping[str, object]) -> None:
+        address, call = question["address"], call_id(question.get("call"))
         local = not isinstance(address, list)
-        host = str(told["host"])
-        place = str(address) if not isinstance(address, list) else f"{host.lower()}:{address[1]}"
-        numeric = place if not isinstance(address, list) else ":".join(map(str, address))
-        call = call_id(told.get("call"))
-        failure = self._library.refusal(TCP, place) or self._library.refusal(TCP, numeric)
+        place = numeric = str(address)
+        if isinstance(address, list):
+            place, numeric = f"{str(question['host']).lower()}:{address[1]}", ":".join(map(str, address))
+        failure = self._store.refusal(TCP, place) or self._store.refusal(TCP, numeric)
         if failure is not None:
             self.count += 1
             peer.answer({"error": failure.error or {}})
-        elif not self._library.serves(place, numeric):
+        elif not self._store.serves(place, numeric):
             peer.answer({"error": self._miss(f"a connection to {place}: never recorded", call)})
         else:
-            self._lines[peer.number] = PlayedConnection(place, call, local=local)
+            self._connections[peer.number] = PlayedConnection(place, call, local=local)
             peer.raw = True
             peer.answer({"c": peer.number})
 
     def _miss(self, text: str, call: Call) -> dict[str, object]:
         """Record a request without a response; return its error."""
-        whose = f" (call {call})" if call is not None else ""
-        self.misses.append(text + whose)
-        return {"type": NOT_RECORDED, "errno": None, "message": text + whose}
+        text += f" (call {call})" if call is not None else ""
+        self.misses.append(text)
+        return {"type": NOT_RECORDED, "errno": None, "message": text}
 
-    def _line(self, told: Told) -> PlayedConnection | None:
-        number = told.get("c")
-        return self._lines.get(number) if isinstance(number, int) else None
-
-    def _call(self, told: Told) -> dict[str, object]:
-        if line := self._line(told):
-            line.call = call_id(told.get("call"))
-        return {}
-
-    def _why(self, told: Told) -> dict[str, object]:
-        line, number = self._line(told), told.get("c")
-        why = line.why if line else self._ended.get(number) if isinstance(number, int) else None
-        return {"error": why} if why else {}
-
-    def _tls(self, told: Told) -> dict[str, object]:
-        line = self._line(told)
-        if line is None:
+    def _about_connection(self, question: Mapping[str, object]) -> dict[str, object]:
+        """Return the response to a question about a connection."""
+        kind, number = question["k"], question.get("c")
+        connection = self._connections.get(number) if isinstance(number, int) else None
+        if kind == "why":
+            why = connection.why if connection else self._ended.get(number) if isinstance(number, int) else None
+            return {"error": why} if why else {}
+        if connection is None:
             return {}
-        place = line.tunnel or line.address
-        failure = self._library.refusal(TLS, place)
+        if kind == "call":
+            connection.call = call_id(question.get("call"))
+            return {}
+        # TLS: the properties of the server, or the recorded error.
+        place = connection.tunnel or connection.address
+        failure = self._store.refusal(TLS, place)
         if failure is not None:
             self.count += 1
-            line.silent = (failure.error or {}).get("type") in SILENT
+            connection.silent = (failure.error or {}).get("type") in SILENT
             return {"error": failure.error or {}}
-        line.tls = True
-        return self._library.tls(place) or self._library.tls(f"{told.get('name')}:{place.rpartition(':')[2]}")
+        connection.tls = True
+        return self._store.tls(place) or self._store.tls(f"{question.get('name')}:{place.rpartition(':')[2]}")
 
-    def _times(self, told: Told) -> dict[str, object]:
-        call, moments = self._library.clock(call_id(told.get("call")), str(told.get("thread") or ""))
-        return {"call": call, "ns": moments}
-
-    def _resolve(self, told: Told) -> dict[str, object]:
-        host = str(told["host"])
-        found = self._hosts.get(host)
-        if isinstance(found, list):
-            return {"addresses": [str(each) for each in found]}
-        names = {each.rpartition(":")[0] for each in self._library.addresses}
-        if host.lower() in names or self._library.serves():
-            failures = [each for each in self._library.addresses if each.rpartition(":")[0] == host.lower()]
-            for place in failures:
-                if failure := self._library.refusal(TCP, place):
-                    self.count += 1
-                    return {"error": failure.error or {}}
-            return {"addresses": ["192.0.2.1"]}  # a file of vcrpy has none; this one is reserved (RFC 5737)
-        return {"error": self._miss(f"the name {host}: never looked up in the recording", call_id(told.get("call")))}
-
-    def _refused(self, told: Told) -> dict[str, object]:
-        text = f"{told['what']}: not recorded, and the network is not used on replay"
-        self._miss(text, call_id(told.get("call")))
-        return {"text": text}
+    def _resolve(self, host: str, call: Call) -> dict[str, object]:
+        """Return the addresses of a host, or an error."""
+        addresses = self._hosts.get(host)
+        if isinstance(addresses, list):
+            return {"addresses": [str(address) for address in addresses]}
+        places = [place for place in self._store.addresses if place.rpartition(":")[0] == host.lower()]
+        if not places and not self._store.serves():
+            return {"error": self._miss(f"the name {host}: never looked up in the recording", call)}
+        for place in places:
+            if failure := self._store.refusal(TCP, place):
+                self.count += 1
+                return {"error": failure.error or {}}
+        return {"addresses": ["192.0.2.1"]}  # a file of vcrpy has none; this one is reserved (RFC 5737)
 
     # --- Requests ----------------------------------------------------------------------------------------------------
 
     def data(self, peer: ChildConnection, data: bytes) -> None:
         """Process bytes of requests."""
-        line = self._lines[peer.number]
+        connection = self._connections[peer.number]
         try:
-            peer.write(line.receive_data(data))
-            while (event := line.next_event()) is not None:
+            peer.write(connection.receive_data(data))
+            while (event := connection.next_event()) is not None:
                 if isinstance(event, bytes):
                     peer.write(event)
                 else:
-                    self._answer(peer, line, event)
+                    self._respond(peer, connection, event)
         except h11.RemoteProtocolError as error:
-            line.why = self._miss(f"to {line.address}: what the child sends is no HTTP/1.1 ({error})", line.call)
+            problem = f"to {connection.address}: the child sends invalid HTTP/1.1 ({error})"
+            connection.why = self._miss(problem, connection.call)
             peer.stream(iter(()), end=True)
 
-    def _answer(self, peer: ChildConnection, line: PlayedConnection, request: Interaction) -> None:
+    def _respond(self, peer: ChildConnection, connection: PlayedConnection, request: Interaction) -> None:
         with contextlib.suppress(ValueError):  # unchanged if it can not be sanitized
             self._cleaner.interaction(request)
-        found = self._library.take(Subject(request, self._library.matching), line.call)
-        if isinstance(found, str):
-            self._miss(found, line.call)
-            peer.stream(iter([refusal(found, request.method)]), end=False)
+        recorded = self._store.take(Subject(request, self._store.matching), connection.call)
+        if isinstance(recorded, str):
+            self._miss(recorded, connection.call)
+            peer.stream(iter([refusal(recorded, request.method)]), end=False)
             return
         self.count += 1
-        if is_tunnel(found, request.method):
-            line.tunnel = request.uri.partition("://")[2].removesuffix(":443")
-        self._play(peer, line, found, request)
-
-    def _play(self, peer: ChildConnection, line: PlayedConnection, found: Interaction, request: Interaction) -> None:
-        error = dict(found.error) if found.error else None
-        if error and error.get("type") in SILENT and not found.status:
+        if is_tunnel(recorded, request.method):
+            connection.tunnel = request.uri.partition("://")[2].removesuffix(":443")
+        error = dict(recorded.error) if recorded.error else None
+        if error and error.get("type") in SILENT and not recorded.status:
             return
-        if found.cut:
-            size = found.body.size if found.body is not None else 0
+        if recorded.cut:
+            size = recorded.body.size if recorded.body is not None else 0
             text = f"the recording has the first {size} bytes of this body: the child read no more of it then"
             error = {"type": NOT_RECORDED, "errno": None, "message": text}
-        line.why = error if error and error.get("type") != "ServerClosed" else None
-        if not found.status:
+        connection.why = error if error and error.get("type") != "ServerClosed" else None
+        if not recorded.status:
             peer.stream(iter(()), end=True)
             return
-        answer = response(found, request.method, self._live, failed=bool(error))
-        end = answer.end or asks_to_close(request.request_headers)
-        peer.stream(answer.pieces, end=end, piecewise=answer.piecewise)
+        played = response(recorded, request.method, self._live, failed=bool(error))
+        end = played.end or asks_to_close(request.request_headers)
+        peer.stream(played.pieces, end=end, piecewise=played.piecewise)

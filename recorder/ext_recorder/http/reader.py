@@ -45,44 +45,44 @@ def load(path: Path) -> Document:
     """Read a file of the recorder or of vcrpy.
 
     Raises:
-        CassetteError: the file can't be read, or has another format.
+        CassetteError: the file cannot be read, or has another format.
     """
     try:
         text = path.read_text(encoding="utf-8")
     except FileNotFoundError:
         raise CassetteError(path, 0, "no such file", "record it: ext-recorder record --http …") from None
     except (OSError, UnicodeDecodeError) as error:
-        raise CassetteError(path, 0, f"can't be read: {error}") from None
+        raise CassetteError(path, 0, f"cannot be read: {error}") from None
     try:
         content = load_yaml(text)
     except ValueError as error:
-        raise CassetteError(path, 0, f"no YAML of plain data: {error}") from None
+        raise CassetteError(path, 0, f"not YAML of plain data: {error}") from None
     if not isinstance(content, dict) or not isinstance(content.get("interactions"), list):
         raise CassetteError(path, 0, "expected a mapping with `interactions`, as vcrpy and record --http write it")
     version = content.get("http", VERSION)
     if version != VERSION:
-        raise CassetteError(path, 0, f"version {version} of the format, and this ext-recorder knows {VERSION}")
-    found = []
+        raise CassetteError(path, 0, f"version {version} of the format; this ext-recorder supports version {VERSION}")
+    interactions = []
     for number, item in enumerate(content.pop("interactions"), 1):
         try:
-            found.append(_interaction(item))
+            interactions.append(_interaction(item))
         except (KeyError, TypeError, ValueError, AttributeError) as error:
-            problem = f"interaction {number} can't be understood: {type(error).__name__}: {error}"
+            problem = f"interaction {number} is not valid: {type(error).__name__}: {error}"
             raise CassetteError(path, 0, problem) from None
     if "http" not in content:
-        for each in found:
-            _mend(each)
-    return Document(content, sorted(found, key=lambda each: each.time))
+        for interaction in interactions:
+            _fix_headers(interaction)
+    return Document(content, sorted(interactions, key=lambda interaction: interaction.time))
 
 
-def _mend(each: Interaction) -> None:
+def _fix_headers(interaction: Interaction) -> None:
     """Fix the headers of an interaction in a file of vcrpy, where bodies are in one piece, and may be decoded."""
-    data = each.body.whole() if each.body is not None else b""
-    encoded = data.startswith((b"\x1f\x8b", b"\x78"))
-    away = {"transfer-encoding", "content-length"} | (set() if encoded else {"content-encoding"})
-    each.headers = [(name, value) for name, value in each.headers if name.lower() not in away]
-    if each.method != "HEAD":
-        each.headers.append(("Content-Length", str(len(data))))
+    data = interaction.body.whole() if interaction.body is not None else b""
+    is_encoded = data.startswith((b"\x1f\x8b", b"\x78"))
+    removed = {"transfer-encoding", "content-length"} | (set() if is_encoded else {"content-encoding"})
+    interaction.headers = [(name, value) for name, value in interaction.headers if name.lower() not in removed]
+    if interaction.method != "HEAD":
+        interaction.headers.append(("Content-Length", str(len(data))))
 
 
 def _interaction(item: Mapping[str, object]) -> Interaction:
@@ -113,10 +113,10 @@ def _sizes(value: object) -> list[int]:
 
 
 def _pairs(headers: object) -> Headers:
-    found: Headers = []
-    for name, value in headers.items() if isinstance(headers, dict) else ():
-        found += [(str(name), str(each)) for each in (value if isinstance(value, (list, tuple)) else [value])]
-    return found
+    pairs: Headers = []
+    for name, values in headers.items() if isinstance(headers, dict) else ():
+        pairs += [(str(name), str(value)) for value in (values if isinstance(values, (list, tuple)) else [values])]
+    return pairs
 
 
 def _ordered(headers: Headers, order: object) -> Headers:
@@ -162,7 +162,7 @@ def recover_traffic(partial: Path, path: Path, *, replace: bool = False) -> int:
         UsageError: the final name exists.
         CassetteInUse: the file is still being recorded.
         CassetteError: the file is incomplete, or has another format.
-        OSError: the file can't be read or renamed.
+        OSError: the file cannot be read or renamed.
     """
     path = type(path)(target_of(str(path)))
     if path.exists() and not replace:
@@ -172,7 +172,7 @@ def recover_traffic(partial: Path, path: Path, *, replace: bool = False) -> int:
             raise CassetteError(
                 partial,
                 0,
-                "its end is missing, in which a recording tells what names, clocks and TLS said: it can't be recovered",
+                "its end, with the recorded names, clocks and TLS properties, is missing; it cannot be recovered",
                 "record the session again, and remove this file",
             )
         without_clients()

@@ -15,7 +15,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 
 from ext_recorder.errors import UsageError
 from ext_recorder.messages.comparison_rules import Mask
-from ext_recorder.messages.json_values import differences, without
+from ext_recorder.messages.json_values import differences, join, without
 from ext_sdk.core.text import cut
 from ext_sdk.core.wire.json_pointer import MISSING, parts, resolve
 
@@ -24,7 +24,7 @@ from .interaction import ENCODINGS, decoded
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from .interaction import Interaction
+    from .interaction import Body, Interaction
 
     Value = dict[str, object]
 
@@ -62,9 +62,10 @@ class RequestRules:
     ) -> None:
         self._ignored: list[tuple[str, str, str]] = []
         for entry in ignore:
-            topic, pointer = _split(entry)
+            topic, slash, rest = entry.rpartition(" /")
+            pointer = f"/{rest}" if slash else entry
             if _is_of_request("ignore", entry, pointer, strict=strict):
-                method, _, path = topic.partition(" ")
+                method, _, path = topic.strip().partition(" ")
                 self._ignored.append((method, path.strip(), _lowered(pointer)))
         self._mask = Mask.of(mask)
         self._words: set[str] = set()
@@ -74,7 +75,7 @@ class RequestRules:
                 self._words.update(WORDS[word])
             elif not word.startswith("/"):
                 known = ", ".join(WORDS)
-                raise UsageError(f"--match-on {word}: expected one of {known}, or a place, as /headers/x-tenant")
+                raise UsageError(f"--match-on {word}: expected one of {known}, or a pointer such as /headers/x-tenant")
             elif _is_of_request("match-on", word, word, strict=strict):
                 self._places.append(_lowered(word))
         everywhere = {pointer for method, path, pointer in self._ignored if not method and not path}
@@ -117,14 +118,6 @@ class RequestRules:
         return self._mask.value(value)
 
 
-def _split(entry: str) -> tuple[str, str]:
-    """Return method and path, and the pointer of an entry."""
-    if entry.startswith("/") and " /" not in entry:
-        return "", entry
-    topic, slash, rest = entry.rpartition(" /")
-    return (topic.strip(), f"/{rest}") if slash else ("", entry)
-
-
 def _is_of_request(option: str, entry: str, pointer: str, *, strict: bool) -> bool:
     """Return True if a pointer leads into a request. Raises UsageError if it has to, and does not."""
     try:
@@ -136,7 +129,7 @@ def _is_of_request(option: str, entry: str, pointer: str, *, strict: bool) -> bo
     if not strict:
         return False
     known = ", ".join(f"/{part}" for part in PARTS)
-    raise UsageError(f"--{option} {entry}: expected a place in HTTP requests, in one of {known}; as /query/nonce")
+    raise UsageError(f"--{option} {entry}: expected a pointer into HTTP requests, in {known}, such as /query/nonce")
 
 
 def _lowered(pointer: str) -> str:
@@ -170,26 +163,24 @@ class Subject:
     __slots__ = ("_method", "address", "content", "method", "more", "path", "query")
 
     def __init__(self, request: Interaction, matching: RequestRules | None = None) -> None:
-        parts = urlsplit(PLACEHOLDER.sub(HIDDEN.replace("[", "").replace("]", ""), request.uri))
+        url = urlsplit(PLACEHOLDER.sub(HIDDEN.replace("[", "").replace("]", ""), request.uri))
         self.method = request.method
-        host = parts.netloc.rpartition("@")[2].lower().removesuffix(DEFAULT_PORTS.get(parts.scheme, "?"))
-        self.address = f"{parts.scheme}://{host}" + (f" {request.socket}" if request.socket else "")
-        self.path = unquote(parts.path) or "/"
-        self.query = sorted(parse_qsl(parts.query, keep_blank_values=True))
+        host = url.netloc.rpartition("@")[2].lower().removesuffix(DEFAULT_PORTS.get(url.scheme, "?"))
+        self.address = f"{url.scheme}://{host}" + (f" {request.socket}" if request.socket else "")
+        self.path = unquote(url.path) or "/"
+        self.query = sorted(parse_qsl(url.query, keep_blank_values=True))
         self.content = _content(request)
         self.more: Mapping[str, object] = {}
         self._method = self.method
-        if matching is not None:
-            self._count(matching, request)
-
-    def _count(self, matching: RequestRules, request: Interaction) -> None:
-        """Leave out what does not count."""
+        if matching is None:
+            return
+        # With rules of the user, keep only the parts that are compared.
         scheme, _, server = self.address.partition("://")
         host, _, rest = server.partition(" ")
         name, colon, port = host.rpartition(":")
         if not colon or "]" in port:
             name, port = host, DEFAULT_PORTS.get(scheme, "").removeprefix(":")
-        headers = [(each.lower(), PLACEHOLDER.sub(HIDDEN, value)) for each, value in request.request_headers]
+        headers = [(header.lower(), PLACEHOLDER.sub(HIDDEN, value)) for header, value in request.request_headers]
         form = self.content if isinstance(self.content, _Fields) else None
         parts: dict[str, object] = {
             "method": self.method, "scheme": scheme, "host": f"{name} {rest}".strip(), "port": port,
@@ -202,13 +193,17 @@ class Subject:
         self.address = f"{place[0]}://{place[1]}:{place[2]}"
         self.path = str(counted.get("path", "*"))
         query = counted.get("query")
-        self.query = _pairs(query) if isinstance(query, dict) else []
+        self.query = sorted(
+            (name, str(value))
+            for name, values in (query.items() if isinstance(query, dict) else ())
+            for value in (values if isinstance(values, list) else [values])
+        )
         if "headers" in counted:
             self.more = {**self.more, "/headers": counted["headers"]}
         self.content = counted.get("body", b"")
 
     def key(self) -> bytes:
-        """Equal for the same requests, and for no others."""
+        """Return a key that equal requests have in common."""
         content = [self._method, self.address, self.path, self.query, _spelled(self.content)]
         spelled = json.dumps([*content, self.more] if self.more else content, sort_keys=True, default=_spelled)
         return sha256(spelled.encode("utf-8", "surrogatepass")).digest()
@@ -223,63 +218,53 @@ class _Fields(list[Any]):
 
 
 def _named(pairs: Iterable[Sequence[str]]) -> dict[str, object]:
-    """Values by name; a list of them for a name that comes several times."""
-    found: dict[str, object] = {}
+    """Return values by name; a list for a name that occurs several times."""
+    values: dict[str, object] = {}
     for name, value in pairs:
-        before = found.get(name)
+        before = values.get(name)
         many = [*before, value] if isinstance(before, list) else [before, value]
-        found[name] = many if name in found else value
-    return found
-
-
-def _pairs(values: Mapping[str, object]) -> list[tuple[str, str]]:
-    """Names and values, sorted."""
-    return sorted(
-        (name, each if isinstance(each, str) else str(each))
-        for name, value in values.items()
-        for each in (value if isinstance(value, list) else [value])
-    )
+        values[name] = many if name in values else value
+    return values
 
 
 def _spelled(content: object) -> object:
-    if content is MISSING:  # the hole that an ignored item leaves
+    if content is MISSING:  # the gap of an ignored item
         return ["ignored"]
     return ["bytes", sha256(content).hexdigest()] if isinstance(content, bytes) else ["value", content]
 
 
 def _content(request: Interaction) -> object:
-    if request.request_body is None or not request.request_body.size:
+    """Return the body without its Content-Encoding: a JSON value, the fields of a form, or bytes."""
+    body = request.request_body
+    if body is None or not body.size:
         return b""
     headers = {name.lower(): value for name, value in request.request_headers}
-    data = _undone(request, headers.get("content-encoding", "").lower())
+    encoding = headers.get("content-encoding", "").lower()
+    data = _decoded(body, encoding) if encoding in ENCODINGS else body.whole()
     kind, _, parameters = headers.get("content-type", "").partition(";")
     if kind.strip().lower() == "multipart/form-data":
         boundary = parameters.partition("boundary=")[2].partition(";")[0].strip('" ')
         return _hidden(data.replace(boundary.encode(), b"boundary")) if boundary else _hidden(data)
     if kind.strip().lower() == "application/x-www-form-urlencoded":
         fields = parse_qsl(_hidden(data).decode("utf-8", "replace"), keep_blank_values=True)
-        return _Fields(list(each) for each in sorted(fields))
+        return _Fields(list(field) for field in sorted(fields))
     try:
         return json.loads(_hidden(data))
     except (ValueError, RecursionError):
         return _hidden(data)
 
 
-def _undone(request: Interaction, encoding: str) -> bytes:
-    body = request.request_body
-    if body is None:
-        return b""
-    if encoding in ENCODINGS:
-        content = bytearray()
-        try:
-            for piece in decoded(body.pieces(), encoding):
-                content += piece
-                if len(content) > MOST_DECODED:
-                    return body.whole()
-            return bytes(content)
-        except ValueError:
-            return body.whole()
-    return body.whole()
+def _decoded(body: Body, encoding: str) -> bytes:
+    """Return the decoded body; unchanged if it is too large, or not valid."""
+    content = bytearray()
+    try:
+        for piece in decoded(body.pieces(), encoding):
+            content += piece
+            if len(content) > MOST_DECODED:
+                return body.whole()
+    except ValueError:
+        return body.whole()
+    return bytes(content)
 
 
 def _hidden(data: bytes) -> bytes:
@@ -291,50 +276,37 @@ def _hidden(data: bytes) -> bytes:
 
 def different(recorded: Subject, live: Subject) -> list[tuple[str, str]]:
     """Return where two requests with one method and path differ: (pointer for `--ignore`, text)."""
-    found = []
+    result = []
     if recorded.address != live.address:
-        found.append(("/host", f"address: recorded {recorded.address}, now {live.address}"))
+        result.append(("/host", f"address: recorded {recorded.address}, now {live.address}"))
     before, now = dict(recorded.query), dict(live.query)
-    found += [
-        (
-            f"/query/{_token(name)}",
-            _change(f"query {name}", before.get(name), now.get(name)),
-        )
+    result += [
+        (join("/query", name), _change(f"query {name}", before.get(name), now.get(name)))
         for name in sorted(before.keys() | now.keys())
         if before.get(name) != now.get(name)
     ]
     if recorded.query != live.query and before == now:
-        found.append(("/query", "query: names that come several times"))
+        result.append(("/query", "query: names that occur several times"))
     one, other = recorded.content, live.content
     if isinstance(one, bytes) or isinstance(other, bytes):
         if one != other:
-            found.append(("/body", f"body: recorded {_size(one)}, now {_size(other)}"))
+            result.append(("/body", f"body: recorded {_size(one)}, now {_size(other)}"))
     else:
-        found += [
-            (
-                f"/body{pointer}",
-                _change(f"body {pointer or '/'}", resolve(one, pointer), resolve(other, pointer)),
-            )
+        result += [
+            (f"/body{pointer}", _change(f"body {pointer or '/'}", resolve(one, pointer), resolve(other, pointer)))
             for pointer in differences(one, other)
         ]
     for place, value in recorded.more.items():
-        now_there = live.more[place]
-        found += [
-            (
-                f"{place}{pointer}",
-                _change(f"{place}{pointer}", resolve(value, pointer), resolve(now_there, pointer)),
-            )
-            for pointer in differences(value, now_there)
+        live_value = live.more[place]
+        result += [
+            (f"{place}{pointer}", _change(f"{place}{pointer}", resolve(value, pointer), resolve(live_value, pointer)))
+            for pointer in differences(value, live_value)
         ]
-    return found
+    return result
 
 
 def _change(where: str, recorded: object, live: object) -> str:
     return f"{where}: recorded {_shown(recorded)}, now {_shown(live)}"
-
-
-def _token(name: str) -> str:
-    return name.replace("~", "~0").replace("/", "~1")
 
 
 def _shown(value: object) -> str:

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import h11
 
+from .http1_observer import request_of
 from .interaction import HEAD_LIMIT, Body, Interaction
 
 TYPE_CHECKING = False
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
 PIECE = 65_536
 
-MISS_STATUS, MISS_REASON = 499, "Not Recorded"  # a status that no server uses and no client takes for success
+MISS_STATUS, MISS_REASON = 499, "Not Recorded"  # no server uses this status, and every client treats it as a failure
 
 NO_BODY = frozenset({204, 304})
 
@@ -47,7 +48,11 @@ def response(found: Interaction, method: str, live: Live, *, failed: bool) -> Pl
         live: replaces placeholders in recorded paths by paths of this machine.
         failed: the response was not ended by the server.
     """
-    headers, body = _made_live(found, live)
+    headers = [(name, live(value.encode()).decode()) for name, value in found.headers]
+    body = found.body or Body()
+    if body.size <= HEAD_LIMIT and (changed := live(data := body.whole())) != data:
+        body = Body(changed)
+        headers = [(n, str(body.size) if n.lower() == "content-length" else v) for n, v in headers]
     framing = {name.lower(): value.lower() for name, value in headers}
     has_body = method != "HEAD" and found.status not in NO_BODY
     open_ended = has_body and "content-length" not in framing and "chunked" not in framing.get("transfer-encoding", "")
@@ -69,20 +74,6 @@ def is_tunnel(found: Interaction, method: str) -> bool:
 def asks_to_close(headers: Headers) -> bool:
     """Return True if the headers of a message announce that it is the last one of its connection."""
     return any(name.lower() == "connection" and "close" in value.lower() for name, value in headers)
-
-
-def _made_live(found: Interaction, live: Live) -> tuple[Headers, Body]:
-    """Return headers and body with paths of this machine."""
-    body = found.body or Body()
-    headers = [(name, live(value.encode()).decode()) for name, value in found.headers]
-    if body.size > HEAD_LIMIT:
-        return headers, body
-    data = body.whole()
-    changed = live(data)
-    if changed == data:
-        return headers, body
-    lengths = {"content-length"}
-    return [(n, str(len(changed)) if n.lower() in lengths else v) for n, v in headers], Body(changed)
 
 
 def _bytes(found: Interaction, headers: Headers, body: Body | None, *, whole: bool) -> Iterator[bytes]:
@@ -127,8 +118,8 @@ def _pieces(response: bytes, sizes: list[int]) -> Iterator[bytes]:
 
 def refusal(text: str, method: str) -> bytes:
     """Return the response to a request that was not recorded, for people, programs and Kubernetes clients."""
-    told = {"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "NotRecorded", "code": MISS_STATUS}
-    body = json.dumps(told | {"message": f"ext-recorder: {text}"}).encode()
+    status = {"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "NotRecorded", "code": MISS_STATUS}
+    body = json.dumps(status | {"message": f"ext-recorder: {text}"}).encode()
     head = (
         f"HTTP/1.1 {MISS_STATUS} {MISS_REASON}\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
     )
@@ -182,7 +173,9 @@ class PlayedConnection:
         while True:
             event = self._reader.next_event()
             if isinstance(event, h11.Request):
-                self._request = self._begun(event)
+                self._request = request_of(event, self.address, tunnel=self.tunnel, tls=self.tls)
+                self._request.call = self.call
+                self._request.socket = self.address if self._local else ""
                 if self._reader.they_are_waiting_for_100_continue:
                     return CONTINUE
             elif isinstance(event, h11.Data):
@@ -202,21 +195,3 @@ class PlayedConnection:
         self._request = None
         if rest:
             self._reader.receive_data(rest)
-
-    def _begun(self, event: h11.Request) -> Interaction:
-        made = Interaction(event.method.decode("ascii", "replace"), call=self.call)
-        made.request_headers = [
-            (name.decode("latin-1"), value.decode("latin-1")) for name, value in event.headers.raw_items()
-        ]
-        target = event.target.decode("ascii", "replace")
-        scheme = "https" if self.tls else "http"
-        if made.method == "CONNECT":
-            made.uri = f"{scheme}://{target}"
-        elif "://" in target.partition("?")[0]:
-            made.uri = target
-        else:
-            host = next((value.decode() for name, value in event.headers if name == b"host"), self.address)
-            made.uri = f"{scheme}://{self.tunnel or host}{target if target.startswith('/') else '/' + target}"
-        made.socket = self.address if self._local else ""
-        made.request_body = Body()
-        return made

@@ -35,32 +35,33 @@ class Sanitizer:
 
     def headers(self, headers: Headers) -> Headers:
         """Return headers without secrets. Name and value are examined together: the name may reveal a secret."""
-        return [(name, self._header(name, value)) for name, value in headers]
+        clean: Headers = []
+        for name, value in headers:
+            if name.lower() == "set-cookie":  # only the value is removed, so that a client can store the cookie
+                cookie, equals, rest = value.partition("=")
+                content, semicolon, attributes = rest.partition(";")
+                hidden = self.text(f"{name}: {content}").removeprefix(f"{name}: ") if content else ""
+                clean.append((name, f"{cookie}{equals}{hidden}{semicolon}{self.text(attributes)}"))
+            else:
+                clean.append((name, self.text(f"{name}: {value}").removeprefix(f"{name}: ")))
+        return clean
 
-    def _header(self, name: str, value: str) -> str:
-        if name.lower() == "set-cookie":  # only the value is removed, so that a client can store the cookie
-            cookie, equals, rest = value.partition("=")
-            content, semicolon, attributes = rest.partition(";")
-            hidden = self.text(f"{name}: {content}").removeprefix(f"{name}: ") if content else ""
-            return f"{cookie}{equals}{hidden}{semicolon}{self.text(attributes)}"
-        return self.text(f"{name}: {value}").removeprefix(f"{name}: ")
-
-    def interaction(self, each: Interaction) -> None:
+    def interaction(self, interaction: Interaction) -> None:
         """Sanitize an interaction.
 
         Raises:
-            ValueError: a part can't be examined, so the interaction must not be written.
+            ValueError: a part cannot be examined, so the interaction must not be written.
         """
-        each.uri = self.text(each.uri)
-        each.request_headers = self.headers(each.request_headers)
-        each.request_body = self.body(each.request_body, each.request_headers)
-        each.reason = self.text(each.reason)
-        each.headers = self.headers(each.headers)
-        before = each.body.size if each.body is not None else 0
-        each.body = self.body(each.body, each.headers)
-        if each.body is not None and each.body.size != before:
-            each.chunks = []
-            each.headers = with_length(each.headers, before, each.body.size)
+        interaction.uri = self.text(interaction.uri)
+        interaction.request_headers = self.headers(interaction.request_headers)
+        interaction.request_body = self.body(interaction.request_body, interaction.request_headers)
+        interaction.reason = self.text(interaction.reason)
+        interaction.headers = self.headers(interaction.headers)
+        before = interaction.body.size if interaction.body is not None else 0
+        interaction.body = self.body(interaction.body, interaction.headers)
+        if interaction.body is not None and interaction.body.size != before:
+            interaction.chunks = []
+            interaction.headers = with_length(interaction.headers, before, interaction.body.size)
 
     def body(self, body: Body | None, headers: Headers) -> Body | None:
         """Return a body without secrets, also in compressed content; the same object if there are none."""
@@ -72,7 +73,7 @@ class Sanitizer:
             # A compressed file without a Content-Encoding may contain secrets, too.
             return self._compressed(body, "gzip") if body.starts_with(GZIP) else self._plain(body)
         if encoding not in ENCODINGS or len(codings) > 1 or "," in encoding:
-            raise ValueError(f"a body in {', '.join(codings)}, in which secrets can't be looked for")
+            raise ValueError(f"a body in {', '.join(codings)}, which cannot be searched for secrets")
         return self._compressed(body, encoding)
 
     def _plain(self, body: Body) -> Body:
@@ -94,11 +95,17 @@ class Sanitizer:
             return self._plain(body)
 
     def _changes(self, pieces: Iterable[bytes]) -> bool:
-        return any(window != self._clean(window) for window in _overlapping(pieces))
+        held = b""
+        for window in _gathered(pieces):
+            overlapping = held + window
+            if self._clean(overlapping) != overlapping:
+                return True
+            held = window[-HELD_BACK:]
+        return False
 
     def _windows(self, pieces: Iterable[bytes]) -> Iterator[bytes]:
         held = b""
-        for window in _gathered(pieces, WHOLE):
+        for window in _gathered(pieces):
             clean = self._clean(held + window)
             cut = max(0, len(clean) - HELD_BACK)
             yield clean[:cut]
@@ -114,10 +121,10 @@ def with_length(headers: Headers, before: int, after: int) -> Headers:
     ]
 
 
-def _gathered(pieces: Iterable[bytes], first: int) -> Iterator[bytes]:
+def _gathered(pieces: Iterable[bytes]) -> Iterator[bytes]:
     """Yield windows; the first is large, so that most contents are a single window."""
     gathered = bytearray()
-    size = first
+    size = WHOLE
     for piece in pieces:
         gathered += piece
         if len(gathered) >= size:
@@ -126,10 +133,3 @@ def _gathered(pieces: Iterable[bytes], first: int) -> Iterator[bytes]:
             size = WINDOW
     if gathered:
         yield bytes(gathered)
-
-
-def _overlapping(pieces: Iterable[bytes]) -> Iterator[bytes]:
-    held = b""
-    for window in _gathered(pieces, WHOLE):
-        yield held + window
-        held = window[-HELD_BACK:]

@@ -12,6 +12,7 @@ import selectors
 import struct
 import termios
 from collections import deque
+from contextlib import suppress
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
@@ -61,9 +62,9 @@ class ChildConnection:
         self._ending = end
         self._piecewise = piecewise
 
-    def answer(self, told: dict[str, object]) -> None:
+    def answer(self, response: dict[str, object]) -> None:
         """Send a frame."""
-        line = json.dumps(told).encode()
+        line = json.dumps(response).encode()
         self.write(HEAD.pack(len(line), 0) + line)
 
     @property
@@ -72,7 +73,7 @@ class ChildConnection:
         return not self.waits and (bool(self._pending) or self._source is not None or self._ending)
 
     def push(self) -> bool:
-        """Send what the socket accepts. Returns False if the connection is over."""
+        """Send what the socket accepts. Return False if the connection has ended."""
         while True:
             self.waits = self._piecewise and self._source is not None and not self._pending and self._unread() > 0
             if self.waits:
@@ -108,7 +109,7 @@ class ChildConnection:
 class MessageHandler(Protocol):
     """Handler of what children send."""
 
-    def frame(self, peer: ChildConnection, told: dict[str, object], data: bytes) -> None:
+    def frame(self, peer: ChildConnection, event: dict[str, object], data: bytes, /) -> None:
         """Process a report or a question of a child."""
 
     def data(self, peer: ChildConnection, data: bytes) -> None:
@@ -118,71 +119,66 @@ class MessageHandler(Protocol):
         """Process the end of a connection."""
 
 
-def serve(listener: socket.socket, control: int, desk: MessageHandler) -> bytes:
+def serve(listener: socket.socket, control: int, handler: MessageHandler) -> bytes:
     """Serve children until the recorder ends the session and everything sent before has been read.
 
     Args:
         listener: socket that children connect to.
         control: pipe from the recorder: WHOLE or INTERRUPTED at the end, closed if the recorder was killed.
-        desk: handles what children send.
+        handler: processes what children send.
 
     Returns:
         Bytes that the recorder has sent; b"" if it was killed.
     """
-    loop = _Loop(listener, control, desk)
-    while not loop.over:
+    loop = _Loop(listener, control, handler)
+    while not loop.is_over:
         loop.turn(None)
     while loop.peers and loop.turn(SILENCE_S):
         pass
     for peer in list(loop.peers.values()):
         loop.close(peer)
-    return loop.said
+    return loop.received
 
 
 class _Loop:
-    def __init__(self, listener: socket.socket, control: int, desk: MessageHandler) -> None:
+    def __init__(self, listener: socket.socket, control: int, handler: MessageHandler) -> None:
         self._listener = listener
         self._control = control
-        self._desk = desk
+        self._handler = handler
         self._select = selectors.DefaultSelector()
         self._select.register(listener, selectors.EVENT_READ)
         self._select.register(control, selectors.EVENT_READ)
         self._count = 0
         self.peers: dict[int, ChildConnection] = {}
-        self.over = False
-        self.said = b""
+        self.is_over = False
+        self.received = b""  # from the recorder
         listener.settimeout(0)
 
     def turn(self, patience: float | None) -> bool:
-        """Poll once and process all events. Returns True if there were any."""
+        """Poll once and process all events. Return True if there were any."""
         waiting = [peer for peer in self.peers.values() if peer.waits]
         ready = self._select.select(READ_CHECK_S if waiting else patience)
-        for one in waiting:
-            self._serve(one, 0)
+        for peer_without_event in waiting:
+            self._serve(peer_without_event, 0)
         for key, events in ready:
             if key.fileobj is self._listener:
-                self._accept()
+                with suppress(OSError):
+                    sock, _ = self._listener.accept()
+                    sock.settimeout(0)
+                    self._count += 1
+                    self.peers[sock.fileno()] = ChildConnection(self._count, sock)
+                    self._select.register(sock, selectors.EVENT_READ)
             elif key.fd == self._control:
-                self.said = os.read(self._control, 1)
-                self.over = True
+                self.received = os.read(self._control, 1)
+                self.is_over = True
                 self._select.unregister(self._control)
             elif peer := self.peers.get(key.fd):
                 self._serve(peer, events)
         return bool(ready or waiting)
 
-    def _accept(self) -> None:
-        try:
-            sock, _ = self._listener.accept()
-        except OSError:
-            return
-        sock.settimeout(0)
-        self._count += 1
-        self.peers[sock.fileno()] = ChildConnection(self._count, sock)
-        self._select.register(sock, selectors.EVENT_READ)
-
     def _serve(self, peer: ChildConnection, events: int) -> None:
-        going = self._read(peer) if events & selectors.EVENT_READ else True
-        if not going or ((peer.wants_to_write or peer.waits) and not peer.push()):
+        is_open = self._read(peer) if events & selectors.EVENT_READ else True
+        if not is_open or ((peer.wants_to_write or peer.waits) and not peer.push()):
             self.close(peer)
             return
         self._select.modify(peer.sock, selectors.EVENT_READ | (selectors.EVENT_WRITE if peer.wants_to_write else 0))
@@ -195,33 +191,24 @@ class _Loop:
         except OSError:
             return False
         if peer.raw and data:
-            self._desk.data(peer, data)
-        elif data:
-            peer.received += data
-            self._take(peer)
+            self._handler.data(peer, data)
+            return True
+        received = peer.received
+        received += data
+        while len(received) >= HEAD.size:
+            length, size = HEAD.unpack_from(received)
+            end = HEAD.size + length + size
+            if len(received) < end:
+                break
+            event = json.loads(received[HEAD.size : HEAD.size + length])
+            payload = bytes(received[HEAD.size + length : end])
+            del received[:end]
+            self._handler.frame(peer, event if isinstance(event, dict) else {}, payload)
         return bool(data)
-
-    def _take(self, peer: ChildConnection) -> None:
-        while (found := _frame(peer.received)) is not None:
-            self._desk.frame(peer, *found)
 
     def close(self, peer: ChildConnection) -> None:
         """Close a connection."""
         self._select.unregister(peer.sock)
         self.peers.pop(peer.sock.fileno(), None)
         peer.sock.close()
-        self._desk.gone(peer)
-
-
-def _frame(received: bytearray) -> tuple[dict[str, object], bytes] | None:
-    """Remove and return a complete frame from received bytes; None if it is incomplete."""
-    if len(received) < HEAD.size:
-        return None
-    length, size = HEAD.unpack_from(received)
-    end = HEAD.size + length + size
-    if len(received) < end:
-        return None
-    told = json.loads(received[HEAD.size : HEAD.size + length])
-    data = bytes(received[HEAD.size + length : end])
-    del received[:end]
-    return (told if isinstance(told, dict) else {}), data
+        self._handler.gone(peer)

@@ -29,32 +29,15 @@ if TYPE_CHECKING:
     from .capture import TrafficCapture
     from .interaction import Call
     from .request_matching import RequestRules
-    from .server import ChildConnection
     from .worker_context import Origin, WorkerContext
 
 
-class _RecordingHandler:
-    """Message handler of a recording: passes frames to the capture."""
-
-    def __init__(self, recording: TrafficCapture) -> None:
-        self._recording = recording
-
-    def frame(self, peer: ChildConnection, told: dict[str, object], data: bytes) -> None:
-        self._recording.take(peer.number, told, data)
-
-    def data(self, peer: ChildConnection, data: bytes) -> None:
-        """Do nothing: on recording, children send only frames."""
-
-    def gone(self, peer: ChildConnection) -> None:
-        self._recording.gone(peer.number)
-
-
 def record(
-    station: WorkerContext, path: Path, bind: Mapping[str, str], redaction: Redaction, origin: Origin
+    context: WorkerContext, path: Path, bind: Mapping[str, str], redaction: Redaction, origin: Origin
 ) -> WorkerOutcome:
     """Record until the session is over. Raises RecorderError, OSError."""
     writer = Writer(path)
-    station.ready(station.seed, station.epoch, origin.kinds)
+    context.ready(context.seed, context.epoch, origin.kinds)
     without_clients()
     from .capture import TrafficCapture
 
@@ -65,22 +48,27 @@ def record(
     bindings = Bindings(DIALECTS["raw"], bind, os.environ.get("HOME", ""))
     head: dict[str, object] = {"recorder": origin.version}
     head["recorded"] = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-    head |= {"epoch": station.epoch + int(origin.started * 1e9), "seed": station.seed, "bindings": bindings.neutral()}
+    epoch = context.epoch + int(origin.started * 1e9)
+    head |= {"epoch": epoch, "seed": context.seed, "bindings": bindings.neutral()}
     if origin.kinds:
         head["deterministic"] = list(origin.kinds)
     writer.head(head)
-    recording = TrafficCapture(writer, Sanitizer(lambda data: bindings.clean(redactor.redact(data))), origin.started)
-    said = serve(station.listener, station.control, _RecordingHandler(recording))
-    recording.readings = _since(recording.readings, head["epoch"])
-    outline = bindings.clean(redactor.redact(kubeconfig.of(recording.addresses).encode())).decode()
-    values = ({"kubeconfig": outline} if outline else {}) | _known(recording) | {"redacted": list(redactor.fired)}
-    if said != WHOLE:
+
+    def clean(data: bytes) -> bytes:
+        return bindings.clean(redactor.redact(data))
+
+    recording = TrafficCapture(writer, Sanitizer(clean), origin.started)
+    received = serve(context.listener, context.control, recording)
+    outline = clean(kubeconfig.of(recording.addresses).encode()).decode()
+    values: dict[str, object] = {"kubeconfig": outline} if outline else {}
+    values |= _known(recording, epoch) | {"redacted": list(redactor.fired)}
+    if received != WHOLE:
         writer.leave(values)
-        if not said:
-            rmtree(station.folder, ignore_errors=True)
+        if not received:
+            rmtree(context.folder, ignore_errors=True)
         kept = f"what was recorded until then is in {path}.partial, for `ext-recorder recover`"
         return WorkerOutcome(ok=False, lines=[f"{path}: not made, the session was interrupted; {kept}"])
-    offset = station.offset(origin.started)
+    offset = context.offset(origin.started)
     writer.finish(values, attribute_calls(origin.cassette, writer.unclaimed, offset) if origin.cassette else [])
     count = "one HTTP interaction" if writer.count == 1 else f"{writer.count} HTTP interactions"
     lines = [f"not recorded: {problem}" for problem in recording.problems]
@@ -88,24 +76,34 @@ def record(
     return WorkerOutcome(ok=not lines, lines=[*lines, *done], remarks=_unseen(recording.programs))
 
 
-def _known(recording: TrafficCapture) -> dict[str, object]:
-    """Return the members of the file that are known at the end, apart from the interactions."""
-    clock = [
-        {"call": call, **({"thread": thread} if thread else {}), "ns": _differences(moments)}
-        for (call, thread), moments in recording.clock.items()
-    ]
+def _known(recording: TrafficCapture, epoch: int) -> dict[str, object]:
+    """Return the members of the file that are known at the end, apart from the interactions.
+
+    Clock readings are written as differences from the previous reading, the first of the wall clock from the start.
+    """
+    clock = []
+    for (call, thread), groups in recording.clock.items():
+        differences, last = [], 0
+        for moments in groups:
+            differences.append([later - sooner for sooner, later in pairwise([last, *moments])])
+            last = moments[-1] if moments else last
+        clock.append({"call": call, **({"thread": thread} if thread else {}), "ns": differences})
+    readings = {
+        place: [later - sooner for sooner, later in pairwise([epoch, *moments])]
+        for place, moments in sorted(recording.readings.items())
+    }
     return {
         "hosts": recording.hosts,
         "servers": recording.servers,
         "clock": clock,
-        **({"readings": recording.readings} if recording.readings else {}),
+        **({"readings": readings} if readings else {}),
         "unrecorded": recording.problems,
         "programs": recording.programs,
     }
 
 
 def replay(
-    station: WorkerContext,
+    context: WorkerContext,
     path: Path,
     bind: Mapping[str, str],
     redaction: Redaction,
@@ -115,7 +113,7 @@ def replay(
 ) -> WorkerOutcome:
     """Respond until the session is over. Raises RecorderError."""
     without_clients()
-    from .library import InteractionStore
+    from .interaction_store import InteractionStore
     from .playback import EXPLAINED, Playback
 
     document = load(path)
@@ -124,63 +122,45 @@ def replay(
     redactor = redaction.redactor()
     cleaner = Sanitizer(lambda data: bindings.to_placeholders(redactor.redact(data)))
     if kubeconfig := document.text("kubeconfig"):
-        (Path(station.folder) / KUBECONFIG).write_bytes(bindings.to_live(kubeconfig.encode(), json=False))
+        (Path(context.folder) / KUBECONFIG).write_bytes(bindings.to_live(kubeconfig.encode(), json=False))
     clocks = _clocks(document.values.get("clock"))
-    library = InteractionStore(document.interactions, clocks, document.mapping("servers"), matching)
-    answers = Playback(library, document.mapping("hosts"), cleaner, lambda data: bindings.to_live(data, json=False))
-    answers.misses = misses
+    store = InteractionStore(document.interactions, clocks, document.mapping("servers"), matching)
+    playback = Playback(store, document.mapping("hosts"), cleaner, lambda data: bindings.to_live(data, json=False))
+    playback.misses = misses
     epoch = document.values.get("epoch")
     start = epoch if isinstance(epoch, int) else 0
-    answers.readings = {
+    playback.readings = {
         str(place): list(accumulate(map(int, differences), initial=start))[1:]
         for place, differences in document.mapping("readings").items()
         if isinstance(differences, list)
     }
     kinds = document.values.get("deterministic")
-    station.ready(document.text("seed"), start, [str(each) for each in kinds] if isinstance(kinds, list) else [])
-    if not serve(station.listener, station.control, answers):
-        rmtree(station.folder, ignore_errors=True)
-    lines = answers.misses[:EXPLAINED]
-    if len(answers.misses) > EXPLAINED:
-        lines.append(f"and {len(answers.misses) - EXPLAINED} more requests had no answer")
-    lines += library.never_played()
+    context.ready(document.text("seed"), start, [str(kind) for kind in kinds] if isinstance(kinds, list) else [])
+    if not serve(context.listener, context.control, playback):
+        rmtree(context.folder, ignore_errors=True)
+    lines = playback.misses[:EXPLAINED]
+    if len(playback.misses) > EXPLAINED:
+        lines.append(f"and {len(playback.misses) - EXPLAINED} more requests had no answer")
+    lines += store.never_played()
     return WorkerOutcome(
-        ok=not lines, lines=[f"{path}: {line}" for line in lines], remarks=_unseen(sorted(answers.programs))
+        ok=not lines, lines=[f"{path}: {line}" for line in lines], remarks=_unseen(sorted(playback.programs))
     )
 
 
 def _unseen(programs: list[str]) -> list[str]:
     """Return a remark on programs that are not part of the recording."""
-    return [f"not seen: what is said to the network by {', '.join(programs)}, which the child ran"] if programs else []
-
-
-def _since(readings: Mapping[str, list[int]], epoch: object) -> dict[str, list[int]]:
-    """Return readings of the wall clock as differences from the previous reading, the first from the start."""
-    start = epoch if isinstance(epoch, int) else 0
-    return {
-        place: [later - sooner for sooner, later in pairwise([start, *moments])]
-        for place, moments in sorted(readings.items())
-    }
-
-
-def _differences(groups: list[list[int]]) -> list[list[int]]:
-    """Return moments as differences from the previous one."""
-    found, last = [], 0
-    for moments in groups:
-        found.append([later - sooner for sooner, later in pairwise([last, *moments])])
-        last = moments[-1] if moments else last
-    return found
+    return [f"not recorded: network traffic of {', '.join(programs)}, which the child ran"] if programs else []
 
 
 def _clocks(recorded: object) -> dict[tuple[Call, str], list[list[int]]]:
     """Return the clock readings of each thread of each call, as moments, after each step."""
-    found: dict[tuple[Call, str], list[list[int]]] = {}
-    for each in recorded if isinstance(recorded, list) else ():
+    clocks: dict[tuple[Call, str], list[list[int]]] = {}
+    for entry in recorded if isinstance(recorded, list) else ():
         groups, last = [], 0
-        for differences in each["ns"] if isinstance(each, dict) and isinstance(each.get("ns"), list) else ():
+        for differences in entry["ns"] if isinstance(entry, dict) and isinstance(entry.get("ns"), list) else ():
             moments = list(accumulate(map(int, differences), initial=last))
             last = moments[-1]
             groups.append(moments[1:])
         if groups:
-            found[each.get("call"), str(each.get("thread") or "")] = groups
-    return found
+            clocks[entry.get("call"), str(entry.get("thread") or "")] = groups
+    return clocks

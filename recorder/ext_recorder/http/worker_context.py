@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     import socket
     from collections.abc import Callable, Sequence
     from typing import NoReturn
+
 # How a session has ended, on the recorder's pipe.
 WHOLE, INTERRUPTED = b"\0", b"\1"
 KUBECONFIG = "kubeconfig"  # in the folder of the session
@@ -78,31 +79,31 @@ class WorkerContext:
 
     def offset(self, origin: float) -> float:
         """Return the seconds from a moment on the monotonic clock to the start of the cassette, after the session."""
-        said = os.read(self.control, 8)
-        return struct.unpack("d", said)[0] - origin if len(said) == 8 else 0.0
+        started = os.read(self.control, 8)
+        return struct.unpack("d", started)[0] - origin if len(started) == 8 else 0.0
 
 
-def live(work: Callable[[WorkerContext], WorkerOutcome], station: WorkerContext, report: int) -> NoReturn:
+def live(work: Callable[[WorkerContext], WorkerOutcome], context: WorkerContext, report: int) -> NoReturn:
     """Run the worker process."""
     from ext_recorder.record.writer_process import detach_writer
 
-    def say(what: str, lines: list[str]) -> None:
-        body = marshal.dumps((what, lines), 2)
+    def send(kind: str, lines: list[str]) -> None:
+        body = marshal.dumps((kind, lines), 2)
         with contextlib.suppress(OSError):
             os.write(report, len(body).to_bytes(4, "little") + body)
 
     try:
-        detach_writer({station.listener.fileno(), station.control, report}, nice=False)  # children wait for it
-        station.ready = lambda seed, epoch, kinds: say("ready", [seed, str(epoch), ",".join(kinds)])
-        outcome = work(station)
-        say("ok" if outcome.ok else "failed", [*outcome.remarks, "", *outcome.lines])
+        detach_writer({context.listener.fileno(), context.control, report}, nice=False)  # children wait for it
+        context.ready = lambda seed, epoch, kinds: send("ready", [seed, str(epoch), ",".join(kinds)])
+        outcome = work(context)
+        send("ok" if outcome.ok else "failed", [*outcome.remarks, "", *outcome.lines])
     except (RecorderError, OSError) as error:
-        say("error", [str(error)])
-    except Exception as error:  # noqa: BLE001 - nobody else would hear of it
+        send("error", [str(error)])
+    except Exception as error:  # noqa: BLE001 - the recorder reports it
         trace = error.__traceback__
         while trace and trace.tb_next:
             trace = trace.tb_next
         place = f"{Path(trace.tb_frame.f_code.co_filename).name}:{trace.tb_lineno}" if trace else "?"
-        say("error", [f"internal error, please report it with this line: {type(error).__name__} in {place}"])
+        send("error", [f"internal error, please report it with this line: {type(error).__name__} in {place}"])
     finally:
         os._exit(0)

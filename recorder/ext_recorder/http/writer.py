@@ -35,7 +35,7 @@ CLIENTS = (
 def without_clients() -> None:
     """Hide all client libraries from vcrpy. Only for a process that uses none."""
     for name in CLIENTS:
-        sys.modules.setdefault(name, cast("type[object]", None))  # type: ignore[arg-type]  # import says: not there
+        sys.modules.setdefault(name, cast("type[object]", None))  # type: ignore[arg-type]  # its import fails
 
 
 def serialized(
@@ -84,7 +84,7 @@ class Writer:
     Raises:
         CassetteInUse: another process writes it.
         UsageError: NAME is not a regular file.
-        OSError: it can't be written.
+        OSError: it cannot be written.
     """
 
     def __init__(self, path: Path) -> None:
@@ -98,32 +98,34 @@ class Writer:
         """Write the values that are known when the session begins."""
         self._write((TITLE + _dumped({"http": VERSION, **values})).encode())
 
-    def append(self, each: Interaction) -> None:
+    def append(self, interaction: Interaction) -> None:
         """Write an interaction."""
         if not self.count:
             self._write(b"interactions:\n")
         self.count += 1
-        text = serialized(
-            each.method,
-            each.uri,
-            _short(each.request_body, REQUEST_MARK),
-            _joined(each.request_headers),
+        headers: dict[str, list[str]] = {}
+        for name, value in interaction.headers:
+            headers.setdefault(name, []).append(value)
+        rest = serialized(
+            interaction.method,
+            interaction.uri,
+            _short(interaction.request_body, REQUEST_MARK),
+            _joined(interaction.request_headers),
             {
-                "status": {"code": each.status, "message": each.reason},
-                "headers": _listed(each.headers),
-                "body": {"string": _short(each.body, RESPONSE_MARK) or b""},
+                "status": {"code": interaction.status, "message": interaction.reason},
+                "headers": headers,
+                "body": {"string": _short(interaction.body, RESPONSE_MARK) or b""},
             },
         )
-        rest = text
-        for mark, body, indent in ((REQUEST_MARK, each.request_body, 6), (RESPONSE_MARK, each.body, 8)):
-            before, found, after = rest.partition(f"'{mark}'")
-            if found and body is not None:
+        for mark, body, indent in ((REQUEST_MARK, interaction.request_body, 6), (RESPONSE_MARK, interaction.body, 8)):
+            before, is_long, after = rest.partition(f"'{mark}'")
+            if is_long and body is not None:
                 self._write(before.encode() + b"!!binary |\n")
                 self._stream(body, indent)
                 rest = after.removeprefix("\n")
-        if each.call is None:
-            self.unclaimed.append(each.time)
-        extras = "".join(f"  {line}\n" for line in _dumped(_extras(each)).splitlines())
+        if interaction.call is None:
+            self.unclaimed.append(interaction.time)
+        extras = "".join(f"  {line}\n" for line in _dumped(_extras(interaction)).splitlines())
         self._write((rest + extras).encode())
 
     def _stream(self, body: Body, indent: int) -> None:
@@ -178,26 +180,29 @@ class Writer:
 def _dumped(values: Mapping[str, object]) -> str:
     """Return lines of YAML: flow style for small values, block style at the top."""
     return "".join(
-        yaml.safe_dump({name: value}, default_flow_style=_is_small(value), width=NEVER_FOLD, allow_unicode=False)
+        yaml.safe_dump(
+            {name: value},
+            default_flow_style=None if isinstance(value, (dict, list)) else False,
+            width=NEVER_FOLD,
+            allow_unicode=False,
+        )
         if not isinstance(value, str) or "\n" not in value
         else f"{name}: |\n" + "".join(f"  {line}\n" for line in value.splitlines())
         for name, value in values.items()
     ).replace("\n}", "}")
 
 
-def _is_small(value: object) -> bool | None:
-    return None if isinstance(value, (dict, list)) else False
-
-
-def _extras(each: Interaction) -> dict[str, object]:
-    found: dict[str, object] = {"call": each.call, "t": round(each.time, 6), "elapsed": round(each.elapsed, 6)}
-    found |= {name: value for name, value in ((name, getattr(each, name)) for name in EXTRAS) if value}
-    order = [name for name, _ in each.headers]
-    if order != sorted(order):  # as the serializer has them
-        found["order"] = order
-    if each.http_version != "1.1":
-        found["http_version"] = each.http_version
-    return found
+def _extras(interaction: Interaction) -> dict[str, object]:
+    """Return the members of an interaction that vcrpy does not have."""
+    extras: dict[str, object] = {"call": interaction.call}
+    extras |= {"t": round(interaction.time, 6), "elapsed": round(interaction.elapsed, 6)}
+    extras |= {name: value for name in EXTRAS if (value := getattr(interaction, name))}
+    order = [name for name, _ in interaction.headers]
+    if order != sorted(order):  # the order of the serializer
+        extras["order"] = order
+    if interaction.http_version != "1.1":
+        extras["http_version"] = interaction.http_version
+    return extras
 
 
 EXTRAS = ("error", "cut", "chunks", "reads", "peer", "socket")
@@ -211,18 +216,11 @@ def _short(body: Body | None, mark: str) -> bytes | None:
 
 def _joined(headers: Headers) -> dict[str, str]:
     """Return headers as vcrpy has those of requests: one value for each name."""
-    found: dict[str, str] = {}
+    joined: dict[str, str] = {}
     for name, value in headers:
         separator = "; " if name.lower() == "cookie" else ", "
-        found[name] = found[name] + separator + value if name in found else value
-    return found
-
-
-def _listed(headers: Headers) -> dict[str, list[str]]:
-    found: dict[str, list[str]] = {}
-    for name, value in headers:
-        found.setdefault(name, []).append(value)
-    return found
+        joined[name] = joined[name] + separator + value if name in joined else value
+    return joined
 
 
 def _base64(data: bytes, indent: int) -> bytes:

@@ -10,7 +10,7 @@ _NAME = "sitecustomize"
 _HERE = os.path.dirname(os.path.abspath(__file__))  # noqa: PTH100, PTH120  (pathlib takes longer than all the rest)
 
 
-def _step_aside() -> None:
+def _import_original() -> None:
     ours = sys.modules[_NAME]
     sys.path[:] = [entry for entry in sys.path if entry != _HERE]
     del sys.modules[_NAME]
@@ -24,4 +24,4 @@ def _step_aside() -> None:
 
 
 __import__("ext_recorder_agent.start", fromlist=["start"]).start()
-_step_aside()
+_import_original()

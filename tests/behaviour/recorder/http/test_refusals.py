@@ -190,11 +190,11 @@ def test_programs_that_nobody_sees_are_told(cassette: Path) -> None:
     child = script(
         "import subprocess, sys; subprocess.run(['true']); subprocess.run([sys.executable, '-IS', '-c', ''])"
     )
-    told = f"not seen: what is said to the network by true, {os.path.basename(sys.executable)}, which the child ran"  # noqa: PTH119
+    told = f"not recorded: network traffic of true, {os.path.basename(sys.executable)}, which the child ran"  # noqa: PTH119
     plain = record(cassette, child)
     assert (plain.code, plain.err) == (0, f"ext-recorder: {told}\n".encode())
     assert list(map(str, document(cassette)["programs"])) == ["true", os.path.basename(sys.executable)]  # noqa: PTH119
-    assert b"not seen: " in replay(cassette, child).err
+    assert b"not recorded: network traffic of " in replay(cassette, child).err
 
 
 def test_programs_that_ask_about_the_machine_are_not_reported(cassette: Path) -> None:
@@ -247,7 +247,7 @@ def test_a_recording_without_its_end_is_not_recovered_and_says_what_to_do(casset
     left.write_bytes(whole.read_bytes().partition(b"\nversion: 1")[0])
     done = recover(left)
     assert done.returncode == 2
-    assert b"its end is missing" in done.stderr
+    assert b"is missing; it cannot be recovered" in done.stderr
     assert b"record the session again" in done.stderr
     assert left.exists()
 
@@ -262,7 +262,7 @@ def test_a_file_that_would_run_code_is_refused(cassette: Path) -> None:
     )
     again = replay(cassette, script("print('ran')"))
     assert (again.out, again.code) == (b"", 2)
-    assert b"no YAML of plain data" in again.err
+    assert b"not YAML of plain data" in again.err
 
 
 def test_a_file_that_is_not_there_is_told_before_anything_runs(cassette: Path) -> None:

@@ -124,5 +124,5 @@ def test_what_cannot_be_looked_into_is_not_written(tmp_path: Path) -> None:
         )
         plain = record(cassette, child)
     assert plain.code == 3
-    assert b"a body in br, in which secrets can't be looked for" in plain.err
+    assert b"a body in br, which cannot be searched for secrets" in plain.err
     assert document(cassette)["interactions"] == []

@@ -165,10 +165,10 @@ def test_the_default_rules_decide_as_no_rules_do(body: object, query: list[tuple
 @pytest.mark.parametrize(
     ("option", "value", "told"),
     [
-        ("ignore", "/params/id", "expected a place in HTTP requests"),
-        ("ignore", "query:nonce", "expected a place in HTTP requests"),
-        ("ignore", "POST /params/id", "expected a place in HTTP requests"),
-        ("match_on", "/params/id", "expected a place in HTTP requests"),
+        ("ignore", "/params/id", "expected a pointer into HTTP requests"),
+        ("ignore", "query:nonce", "expected a pointer into HTTP requests"),
+        ("ignore", "POST /params/id", "expected a pointer into HTTP requests"),
+        ("match_on", "/params/id", "expected a pointer into HTTP requests"),
         ("match_on", "bodies", f"expected one of {', '.join(WORDS)}, or a place"),
         ("mask", "(", "not a regular expression"),
         ("mask", "@uid", "expected a regular expression or one of @uuid"),
@@ -224,4 +224,4 @@ def test_a_rule_of_no_form_ends_replay_before_the_child_runs(tmp_path: Path) -> 
     assert record(cassette, script("pass")).code == 0
     again = replay(cassette, script("print('ran')"), None, "--ignore", "/params/id")
     assert (again.out, again.code) == (b"", 2)
-    assert b"--ignore /params/id: expected a place in HTTP requests" in again.err
+    assert b"--ignore /params/id: expected a pointer into HTTP requests" in again.err

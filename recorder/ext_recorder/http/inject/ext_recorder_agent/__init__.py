@@ -5,8 +5,7 @@ most of that only after the child has imported it: patches are applied when `soc
 
 Modules of the standard library are patched from within, so they are `Any` here, and their private names are used.
 
-    start                         runs when the interpreter starts
-    import_hook                   calls a function after a module was imported
+    start                         runs when the interpreter starts; import hook, report of programs that the child runs
     call_context                  the host's call that a thread works for
     clock, determinism            time and random values: recorded and replayed
     channel                       frames to and from the recorder
@@ -15,6 +14,5 @@ Modules of the standard library are patched from within, so they are `Any` here,
     record_sockets, record_tls    patches for that
     redirect                      replay: connections lead to the recorder, and to nothing else
     replay_sockets, replay_tls    patches for that
-    subprocess_audit              programs that the child runs, whose traffic is not recorded
     errors                        exceptions as data
 """

@@ -12,7 +12,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import TypeAlias
 
-    Told: TypeAlias = dict[str, object]
+    Event: TypeAlias = dict[str, object]
 
 SOCKET = "http.sock"  # in the folder of the session
 HEAD = struct.Struct("!II")  # lengths of the line and of the bytes
@@ -20,9 +20,9 @@ CHUNK = 65_536
 HELLO = b"\0"  # replaces a TLS handshake on the way to the recorder and back; a request begins with a letter
 
 
-def frame(told: Told, data: bytes | bytearray | memoryview = b"") -> bytes:
+def frame(event: Event, data: bytes | bytearray | memoryview = b"") -> bytes:
     """Return an encoded frame."""
-    line = json.dumps(told).encode()
+    line = json.dumps(event).encode()
     return HEAD.pack(len(line), len(data)) + line + data
 
 
@@ -38,11 +38,11 @@ def connected(folder: str) -> _socket.socket:
     return line
 
 
-def receive(line: _socket.socket) -> Told:
+def receive(line: _socket.socket) -> Event:
     """Return the next frame, which has no bytes. Raises EOFError."""
     length, _ = HEAD.unpack(_exactly(line, HEAD.size))
-    told: Told = json.loads(_exactly(line, length))
-    return told
+    response: Event = json.loads(_exactly(line, length))
+    return response
 
 
 def _exactly(line: _socket.socket, size: int) -> bytes:
@@ -74,26 +74,26 @@ class Channel:
         self._lock = allocate_lock()
         self._line: _socket.socket | None = None
         self._gone = False
-        os.register_at_fork(after_in_child=self._begin_anew)
+        os.register_at_fork(after_in_child=self._reset)
 
-    def _begin_anew(self) -> None:
+    def _reset(self) -> None:
         """Reset the channel in a forked process: the connection belongs to the parent."""
         self._lock = allocate_lock()
         if self._line is not None:
             self._line.close()
             self._line = None
 
-    def send(self, told: Told, data: bytes | bytearray | memoryview = b"") -> None:
+    def send(self, event: Event, data: bytes | bytearray | memoryview = b"") -> None:
         """Send a frame; do nothing if the recorder has ended."""
         with self._lock:
             if self._gone:
                 return
             try:
-                self._connection().sendall(frame(told, data))
+                self._connection().sendall(frame(event, data))
             except OSError:
                 self._gone = True
 
-    def ask(self, told: Told) -> Told:
+    def ask(self, question: Event) -> Event:
         """Send a frame and return the response.
 
         Raises:
@@ -102,16 +102,16 @@ class Channel:
         with self._lock:
             try:
                 line = self._connection()
-                line.sendall(frame(told))
+                line.sendall(frame(question))
                 return receive(line)
             except (OSError, EOFError) as error:
                 raise ConnectionRefusedError(
-                    f"ext-recorder: the recorder that has the answers is gone: {error}"
+                    f"ext-recorder: the recorder with the responses has exited: {error}"
                 ) from None
 
     @property
     def open(self) -> bool:
-        """Return True if anything has been sent."""
+        """Return True if a frame has been sent."""
         return self._line is not None
 
     def _connection(self) -> _socket.socket:

@@ -28,12 +28,12 @@ if TYPE_CHECKING:
     from typing import Any
 
     from .call_context import CallId
-    from .channel import Channel, Told
+    from .channel import Channel, Event
 
     Place = tuple[CallId, str]  # a call, and which of its threads
 
-IMPORTLIB = "<frozen importlib._bootstrap>"  # what the frames of an import say as their file
-MOST_READINGS = 20_000  # of one call; a program that reads the clock all the time has no use for this
+IMPORTLIB = "<frozen importlib._bootstrap>"  # file name in the frames of an import
+MOST_READINGS = 20_000  # of one call; a limit for programs that read the clock continuously
 
 
 class ThreadClock:
@@ -41,43 +41,43 @@ class ThreadClock:
 
     Attributes:
         steps: progress of the thread's connections: each byte sent or received is a step, and each connection.
-        fresh: recording: (steps, nanoseconds) that were not sent to the recorder yet.
+        unsent: recording: (steps, nanoseconds) that were not sent to the recorder yet.
         count: number of readings.
         left: replay: remaining readings with their steps, the next one last.
         offset: nanoseconds from the recorded clock to the live one.
-        said: the last reading returned.
+        latest: the last reading returned.
         at: the live clock at that reading.
     """
 
-    __slots__ = ("at", "count", "fresh", "left", "offset", "said", "steps")
+    __slots__ = ("at", "count", "latest", "left", "offset", "steps", "unsent")
 
     def __init__(self, left: list[list[int]]) -> None:
         self.steps = 0
-        self.fresh: list[tuple[int, int]] = []
+        self.unsent: list[tuple[int, int]] = []
         self.count = 0
         self.left = left
         self.offset = 0
-        self.said = 0
+        self.latest = 0
         self.at = 0
 
-    def keep(self, now: int) -> None:
+    def record(self, now: int) -> None:
         """Record a reading."""
         if self.count < MOST_READINGS:
             self.count += 1
-            self.fresh.append((self.steps, now))
+            self.unsent.append((self.steps, now))
 
-    def say(self, now: int) -> int:
+    def replay(self, now: int) -> int:
         """Return the reading for this time, on replay."""
-        due = self.left[self.steps] if self.steps < len(self.left) else []
-        if not due:
-            return self.said + now - self.at if self.count else now
-        said = due.pop()
+        left = self.left[self.steps] if self.steps < len(self.left) else []
+        if not left:
+            return self.latest + now - self.at if self.count else now
+        reading = left.pop()
         if not self.count:
-            self.offset = now - said
+            self.offset = now - reading
         self.count += 1
         self.at = now
-        self.said = said + self.offset
-        return self.said
+        self.latest = reading + self.offset
+        return self.latest
 
 
 def _reader() -> CallId | None:
@@ -106,7 +106,7 @@ class RecordedClock:
     Attributes:
         folder: of the session.
         real: the live clock.
-        kept_wall: returns readings of the wall clock outside calls; None if they are not recorded.
+        wall_readings: returns new readings of the wall clock outside calls; None if they are not recorded.
     """
 
     def __init__(self, seed: str, folder: str, epoch: int, *, replay: bool) -> None:
@@ -121,7 +121,7 @@ class RecordedClock:
         self._places: dict[Place, ThreadClock] = {}
         self._names: dict[Place, object] = {}
         self._channel: Channel | None = None
-        self.kept_wall: Callable[[], dict[str, list[int]]] | None = None
+        self.wall_readings: Callable[[], dict[str, list[int]]] | None = None
 
     def channel(self) -> Channel:
         """Return the channel to the recorder."""
@@ -150,8 +150,8 @@ class RecordedClock:
             return self.real()
         now, readings = self._real_ns(), self._readings((call, branch()))
         if self._replay:
-            return readings.say(now) / 1e9
-        readings.keep(now)
+            return readings.replay(now) / 1e9
+        readings.record(now)
         return now / 1e9
 
     def wall(self) -> float:
@@ -164,9 +164,9 @@ class RecordedClock:
             return self._real_time()
         now, readings = self._real_ns(), self._readings((call, branch()))
         if self._replay:
-            said = readings.say(now)
-            return (said - readings.offset + self._epoch) / 1e9 if readings.offset else self._real_time()
-        readings.keep(now)
+            reading = readings.replay(now)
+            return (reading - readings.offset + self._epoch) / 1e9 if readings.offset else self._real_time()
+        readings.record(now)
         return (now + self._epoch) / 1e9
 
     def step(self) -> None:
@@ -176,33 +176,28 @@ class RecordedClock:
             self._readings((call, branch())).steps += 1
 
     def _readings(self, place: Place) -> ThreadClock:
-        return self._places.get(place) or self._begin(place)
-
-    def _begin(self, place: Place) -> ThreadClock:
+        if clock := self._places.get(place):
+            return clock
         left: list[list[int]] = []
         if self._replay:
-            told: dict[str, Any] = self.channel().ask({"k": "times", "call": place[0], "thread": place[1]})
-            left = [moments[::-1] for moments in told["ns"]]
-            self._names[place] = told["call"]
+            recorded: dict[str, Any] = self.channel().ask({"k": "times", "call": place[0], "thread": place[1]})
+            left = [moments[::-1] for moments in recorded["ns"]]
+            self._names[place] = recorded["call"]
         with self._lock:
             return self._places.setdefault(place, ThreadClock(left))
 
-    def told(self) -> Told:
-        """Return the readings since the last call, for a frame."""
-        wall = self.kept_wall
-        return {"ns": self.kept()} if wall is None else {"ns": self.kept(), "wall": wall()}
-
-    def kept(self) -> list[tuple[CallId, str, list[tuple[int, int]]]]:
-        """Return the readings since the last call: call, thread, (steps, nanoseconds)."""
-        found = []
+    def unsent(self) -> Event:
+        """Return the readings since the last call of this method, for a frame."""
+        readings = []  # call, thread, (steps, nanoseconds)
         with self._lock:
-            for (call, thread), readings in self._places.items():
-                if readings.fresh:
-                    found.append((call, thread, readings.fresh))
-                    readings.fresh = []
-        return found
+            for (call, thread), clock in self._places.items():
+                if clock.unsent:
+                    readings.append((call, thread, clock.unsent))
+                    clock.unsent = []
+        wall = self.wall_readings
+        return {"ns": readings} if wall is None else {"ns": readings, "wall": wall()}
 
-    # --- Chances -----------------------------------------------------------------------------------------------------
+    # --- Random numbers ----------------------------------------------------------------------------------------------
 
     def seed(self, module: Any) -> None:
         """Seed the functions of `random` for each call.
@@ -222,7 +217,10 @@ class RecordedClock:
                     return plain(*args)
                 place = (call, branch())
                 if place not in own:
-                    own[place] = module.Random(f"{self._seed}/{self._name(place)}")
+                    if self._replay and place not in self._names:
+                        self._readings(place)  # asks for the recorded name of this call
+                    name_of_place = f"{self._names.get(place, call)}{place[1]}"
+                    own[place] = module.Random(f"{self._seed}/{name_of_place}")
                 method: Callable[..., object] = getattr(own[place], name)
                 return method(*args)
 
@@ -232,9 +230,3 @@ class RecordedClock:
             function = of(name)
             setattr(shared, name, function)
             setattr(module, name, function)
-
-    def _name(self, place: Place) -> str:
-        """Return the recorded name of this thread of this call."""
-        if self._replay and place not in self._names:
-            self._readings(place)
-        return f"{self._names.get(place, place[0])}{place[1]}"

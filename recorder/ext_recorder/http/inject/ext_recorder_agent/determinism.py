@@ -64,11 +64,11 @@ class Place:
     def thread(self) -> str:
         """Return the name of process, thread and task."""
         tasks = sys.modules.get("asyncio.tasks")
-        asking: Callable[[], Any] | None = getattr(tasks, "current_task", None)
+        current_task: Callable[[], Any] | None = getattr(tasks, "current_task", None)
         task = None
-        if asking is not None:
+        if current_task is not None:
             try:
-                task = asking()
+                task = current_task()
             except RuntimeError:  # no loop runs in this thread
                 task = None
         return f"{self.process}{branch()}{' ' + task.get_name() if task is not None else ''}"
@@ -99,19 +99,19 @@ class Wall:
         self._times = times
         self._lock = allocate_lock()
         self._real_ns = time.time_ns
-        self._fresh: dict[str, list[int]] = {}
+        self._unsent: dict[str, list[int]] = {}
         self._count = 0
         self._left: dict[str, list[int]] | None = None
-        self._said: dict[str, int] = {}  # by thread
+        self._latest: dict[str, int] = {}  # by thread
         self._last, self._at = epoch, 0
         if epoch:
             self._at = os.stat(times.folder).st_ctime_ns  # noqa: PTH116
 
-    def kept(self) -> dict[str, list[int]]:
-        """Return the readings since the last call, by place."""
+    def unsent(self) -> dict[str, list[int]]:
+        """Return the readings since the last call of this method, by place."""
         with self._lock:
-            found, self._fresh = self._fresh, {}
-        return found
+            readings, self._unsent = self._unsent, {}
+        return readings
 
     def now(self) -> int:
         """Return nanoseconds since 1970."""
@@ -124,24 +124,21 @@ class Wall:
             with self._lock:
                 if self._count < MOST_READINGS:
                     self._count += 1
-                    self._fresh.setdefault(key, []).append(now)
+                    self._unsent.setdefault(key, []).append(now)
             return now
         if self._left is None:
-            told: Any = self._times.channel().ask({"k": "readings"})
-            self._left = {name: moments[::-1] for name, moments in told["readings"].items()}
+            recorded: Any = self._times.channel().ask({"k": "readings"})
+            self._left = {name: moments[::-1] for name, moments in recorded["readings"].items()}
         with self._lock:
-            return self._again(thread, self._left.get(key, []))
-
-    def _again(self, thread: str, left: list[int]) -> int:
-        """Return the next recorded reading that is not before the thread's previous one."""
-        live, before = self._real_ns(), self._said.get(thread, 0)
-        while left and left[-1] < before:
-            left.pop()
-        said = left.pop() if left else max(before, self._last + live - self._at)
-        self._said[thread] = said
-        if said >= self._last:
-            self._last, self._at = said, live
-        return said
+            left = self._left.get(key, [])
+            live, before = self._real_ns(), self._latest.get(thread, 0)
+            while left and left[-1] < before:  # the clock of a thread never goes back
+                left.pop()
+            reading = left.pop() if left else max(before, self._last + live - self._at)
+            self._latest[thread] = reading
+            if reading >= self._last:
+                self._last, self._at = reading, live
+            return reading
 
     def install(self) -> None:
         """Make the functions of `time` read this clock."""
@@ -209,7 +206,7 @@ class Wall:
         _replace(kind, {"now": classmethod(now), "utcnow": classmethod(utcnow)})
 
 
-_replaced: list[object] = []  # what types had before, which the interpreter may still have in a cache
+_replaced: list[object] = []  # the original methods: the interpreter may still have them in a cache
 
 
 def _replace(kind: Any, methods: dict[str, Any]) -> None:
@@ -335,12 +332,12 @@ def install(
     actions: dict[str, list[Callable[[Any], None]]] = {}
     if TIME in kinds:
         wall = Wall(place, times, epoch)
-        times.kept_wall = wall.kept
+        times.wall_readings = wall.unsent
         wall.install()
         if not epoch:
             import atexit
 
-            atexit.register(lambda: times.channel().send({"k": "times", **times.told()}))
+            atexit.register(lambda: times.channel().send({"k": "times", **times.unsent()}))
         actions["datetime"] = [wall.patch_datetime]
     if UUID in kinds:
         actions["uuid"] = [drawn.patch_uuid]

@@ -17,14 +17,14 @@ if TYPE_CHECKING:
 
 
 _OS_ERRORS = {
-    each.__name__: each
-    for each in (
+    error.__name__: error
+    for error in (
         OSError, ConnectionError, ConnectionRefusedError, ConnectionResetError, ConnectionAbortedError, BrokenPipeError,
         TimeoutError, PermissionError, FileNotFoundError, InterruptedError, BlockingIOError,
     )
 }  # fmt: skip
 _SSL_ERRORS = ("SSLError", "SSLCertVerificationError", "SSLEOFError", "SSLZeroReturnError", "SSLSyscallError")
-NOT_RECORDED = "NotRecorded"  # no exception of the recording: there is none for this
+NOT_RECORDED = "NotRecorded"  # type of the error for traffic that is not in the recording
 MARK = "ext-recorder: "
 
 
@@ -55,7 +55,7 @@ def exception(failure: Failure) -> OSError:
     if name in _SSL_ERRORS:
         import ssl
 
-        made: OSError = getattr(ssl, name)(number if number is not None else 1, text)
-        return made
+        error: OSError = getattr(ssl, name)(number if number is not None else 1, text)
+        return error
     kind = _OS_ERRORS.get(name, OSError)
     return kind(text) if number is None else kind(number, text)

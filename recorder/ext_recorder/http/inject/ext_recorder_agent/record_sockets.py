@@ -18,53 +18,53 @@ if TYPE_CHECKING:
 
     Method = Callable[..., Any]
 
-PASSING = (BlockingIOError, InterruptedError)  # it has not failed, it is not done yet
+PASSING = (BlockingIOError, InterruptedError)  # the operation has not failed, it is incomplete
 
 
-def patch_names(module: Any, tap: TrafficReporter) -> None:
+def patch_names(module: Any, reporter: TrafficReporter) -> None:
     """Report the addresses of hosts.
 
     Args:
         module: socket.
-        tap: receives the reports.
+        reporter: receives the reports.
     """
     look_up: Method = module.getaddrinfo
 
     def getaddrinfo(host: object, port: object, *args: object, **named: object) -> object:
         try:
-            found = look_up(host, port, *args, **named)
+            results = look_up(host, port, *args, **named)
         except OSError as error:
-            tap.refused((text_of(host), port), error)
+            reporter.refused((text_of(host), port), error)
             raise
         if host:
-            name, addresses = text_of(host), list(dict.fromkeys(str(each[4][0]) for each in found))
+            name, addresses = text_of(host), list(dict.fromkeys(str(result[4][0]) for result in results))
             if addresses != [name]:
                 for address in addresses:
-                    tap.connections.named(name, address)
-                tap.tell("resolved", {"host": name, "addresses": addresses})
-        return found
+                    reporter.connections.named(name, address)
+                reporter.report("resolved", {"host": name, "addresses": addresses})
+        return results
 
     module.getaddrinfo = getaddrinfo
 
 
-def patch_sockets(module: Any, tap: TrafficReporter) -> None:
+def patch_sockets(module: Any, reporter: TrafficReporter) -> None:
     """Report the traffic of plain sockets.
 
     Args:
         module: socket.
-        tap: receives the reports.
+        reporter: receives the reports.
     """
-    Patches(module, tap).install(module.socket)
-    patch_listening(module, tap.connections)
+    Patches(module, reporter).install(module.socket)
+    patch_listening(module, reporter.connections)
     patch_files(module)
 
 
 class Patches:
     """Replacements for methods of `socket.socket`."""
 
-    def __init__(self, module: Any, tap: TrafficReporter) -> None:
+    def __init__(self, module: Any, reporter: TrafficReporter) -> None:
         self._module = module
-        self._tap = tap
+        self._reporter = reporter
         self._inet = (module.AF_INET, module.AF_INET6)
         self._so_error = (module.SOL_SOCKET, module.SO_ERROR)
 
@@ -81,32 +81,29 @@ class Patches:
         kind._real_close = self.closing(kind._real_close)
         kind.getsockopt = self.asking(kind.getsockopt)
 
-    def _is_seen(self, sock: socket.socket, address: object) -> bool:
-        stream = sock.type == self._module.SOCK_STREAM and sock.family in {*self._inet, self._module.AF_UNIX}
-        return stream and not self._tap.connections.is_own(address)
-
     def connecting(self, connect: Method) -> Method:
         """Wrap `connect`, or `connect_ex`, which returns the error that `connect` raises."""
-        errno, tap = self._module.errno, self._tap
+        errno, reporter, stream = self._module.errno, self._reporter, self._module.SOCK_STREAM
         good = {0, errno.EINPROGRESS, errno.EWOULDBLOCK, errno.EISCONN}
+        families = {*self._inet, self._module.AF_UNIX}
 
         def connect_(sock: socket.socket, address: object) -> object:
-            if not self._is_seen(sock, address):
+            if sock.type != stream or sock.family not in families or reporter.connections.is_own(address):
                 return connect(sock, address)
             try:
                 result = connect(sock, address)
             except PASSING:
-                tap.opened(sock, address)
+                reporter.opened(sock, address)
                 raise
             except OSError as error:
-                tap.refused(address, error)
-                tap.times.step()
+                reporter.refused(address, error)
+                reporter.times.step()
                 raise
             if result is None or result in good:
-                tap.opened(sock, address)
+                reporter.opened(sock, address)
             else:
-                tap.refused(address, self._error(result))
-                tap.times.step()
+                reporter.refused(address, self._error(result))
+                reporter.times.step()
             return result
 
         return connect_
@@ -116,21 +113,21 @@ class Patches:
 
     def sending(self, send: Method, *, whole: bool) -> Method:
         """Wrap `send`, or `sendall`, which sends all of the data."""
-        tap = self._tap
+        reporter = self._reporter
 
         def send_(sock: socket.socket, data: bytes, *args: object) -> object:
             fd = sock.fileno()
-            if fd not in tap.connections.by_fd:
+            if fd not in reporter.connections.by_fd:
                 return send(sock, data, *args)
             try:
                 result = send(sock, data, *args)
             except PASSING:
                 raise
             except OSError as error:
-                tap.failed(fd, error)
+                reporter.failed(fd, error)
                 raise
             view = memoryview(data).cast("B")
-            tap.sent(fd, view if whole else view[:result])
+            reporter.sent(fd, view if whole else view[:result])
             return result
 
         return send_
@@ -140,7 +137,7 @@ class Patches:
 
         def sendmsg_(sock: socket.socket, buffers: list[bytes], *args: object) -> object:
             result = sendmsg(sock, buffers, *args)
-            self._tap.sent(sock.fileno(), b"".join(buffers)[:result])
+            self._reporter.sent(sock.fileno(), b"".join(buffers)[:result])
             return result
 
         return sendmsg_
@@ -150,31 +147,31 @@ class Patches:
 
         def sendto_(sock: socket.socket, *args: object) -> object:
             if sock.family in self._inet and sock.type != self._module.SOCK_STREAM:
-                self._tap.problem(f"a datagram to {args[-1]}: only connections are recorded")
+                self._reporter.problem(f"a datagram to {args[-1]}: only connections are recorded")
             return sendto(sock, *args)
 
         return sendto_
 
     def receiving(self, receive: Method) -> Method:
         """Wrap `recv`, or `recv_into`, which returns the number of bytes in its buffer."""
-        tap = self._tap
+        reporter = self._reporter
 
         def receive_(sock: socket.socket, *args: Any, **named: Any) -> object:
             fd = sock.fileno()
-            if fd not in tap.connections.by_fd or peeks(self._module, args, named):
+            if fd not in reporter.connections.by_fd or peeks(self._module, args, named):
                 return receive(sock, *args, **named)
             try:
                 result = receive(sock, *args, **named)
             except PASSING:
                 raise
             except OSError as error:
-                tap.failed(fd, error)
+                reporter.failed(fd, error)
                 raise
             if isinstance(result, bytes):
-                tap.received(fd, result)
+                reporter.received(fd, result)
             else:
                 buffer = args[0] if args else named["buffer"]
-                tap.received(fd, memoryview(buffer).cast("B")[:result])
+                reporter.received(fd, memoryview(buffer).cast("B")[:result])
             return result
 
         return receive_
@@ -183,22 +180,22 @@ class Patches:
         """Wrap `_real_close`, which is called when the last reference to the socket is closed."""
 
         def real_close(sock: socket.socket, *args: object) -> object:
-            self._tap.closed(sock.fileno())
+            self._reporter.closed(sock.fileno())
             return close(sock, *args)
 
         return real_close
 
     def asking(self, getsockopt: Method) -> Method:
-        """Wrap `getsockopt`, by which event loops learn the result of a connection attempt."""
-        tap = self._tap
+        """Wrap `getsockopt`, by which event loops read the result of a connection attempt."""
+        reporter = self._reporter
 
         def getsockopt_(sock: socket.socket, *args: object) -> object:
             result = getsockopt(sock, *args)
-            found = tap.connections.by_fd.get(sock.fileno())
-            if found and result and args == self._so_error:
-                tap.connections.by_fd.pop(sock.fileno())
-                tap.tell("forget", {"c": found.id})
-                tap.refused(found.address, self._error(result))
+            connection = reporter.connections.by_fd.get(sock.fileno())
+            if connection and result and args == self._so_error:
+                reporter.connections.by_fd.pop(sock.fileno())
+                reporter.report("forget", {"c": connection.id})
+                reporter.refused(connection.address, self._error(result))
             return result
 
         return getsockopt_
@@ -235,17 +232,17 @@ def patch_files(module: Any) -> None:
 
 
 def install(module: ModuleType, channel: Channel, times: RecordedClock) -> Callable[[ModuleType], None]:
-    """Patch `socket`. Returns the function that patches `ssl`, which is imported later."""
+    """Patch `socket`. Return the function that patches `ssl`, which is imported later."""
     import atexit
 
-    tap = TrafficReporter(channel, times)
-    atexit.register(tap.flush)
-    patch_names(module, tap)
-    patch_sockets(module, tap)
+    reporter = TrafficReporter(channel, times)
+    atexit.register(reporter.flush)
+    patch_names(module, reporter)
+    patch_sockets(module, reporter)
 
-    def tls(found: ModuleType) -> None:
+    def ssl_imported(module: ModuleType) -> None:
         from .record_tls import patch_tls
 
-        patch_tls(found, tap)
+        patch_tls(module, reporter)
 
-    return tls
+    return ssl_imported

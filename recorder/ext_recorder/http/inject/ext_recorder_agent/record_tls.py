@@ -13,31 +13,31 @@ if TYPE_CHECKING:
     Method = Callable[..., Any]
 
 
-def patch_tls(module: Any, tap: TrafficReporter) -> None:
+def patch_tls(module: Any, reporter: TrafficReporter) -> None:
     """Report the traffic of TLS connections.
 
     Args:
         module: ssl.
-        tap: receives the reports.
+        reporter: receives the reports.
     """
-    kind, patches = module.SSLSocket, Patches(module, tap)
+    kind, patches = module.SSLSocket, Patches(module, reporter)
     kind.read = patches.reading(kind.read)
     kind.send = patches.sending(kind.send)
     kind.write = patches.sending(kind.write)
     kind.do_handshake = patches.beginning(kind.do_handshake)
-    MemoryPatches(module, tap).install(module.SSLContext, module.SSLObject)
+    MemoryPatches(module, reporter).install(module.SSLContext, module.SSLObject)
 
 
 class Patches:
     """Replacements for methods of `ssl.SSLSocket`."""
 
-    def __init__(self, module: Any, tap: TrafficReporter) -> None:
+    def __init__(self, module: Any, reporter: TrafficReporter) -> None:
         self._passing = (module.SSLWantReadError, module.SSLWantWriteError, BlockingIOError)
-        self._tap = tap
+        self._reporter = reporter
 
     def reading(self, read: Method) -> Method:
         """Wrap `read`, which `recv` and `recv_into` call."""
-        tap = self._tap
+        reporter = self._reporter
 
         def read_(sock: ssl.SSLSocket, len: int = 1024, buffer: bytearray | None = None) -> object:
             fd = sock.fileno()
@@ -46,19 +46,19 @@ class Patches:
             except self._passing:
                 raise
             except OSError as error:
-                tap.failed(fd, error)
+                reporter.failed(fd, error)
                 raise
-            tap.received(fd, result if buffer is None else memoryview(buffer).cast("B")[:result])
+            reporter.received(fd, result if buffer is None else memoryview(buffer).cast("B")[:result])
             return result
 
         return read_
 
     def sending(self, send: Method) -> Method:
         """Wrap `send`, which `sendall` calls, and `write`."""
-        tap = self._tap
+        reporter = self._reporter
 
         def send_(sock: Any, data: bytes, *args: object) -> object:
-            if sock._sslobj is None:  # not in TLS (yet): the method of the plain socket is called, and sees it
+            if sock._sslobj is None:  # not in TLS (yet): the method of the plain socket is called, which reports it
                 return send(sock, data, *args)
             fd = sock.fileno()
             try:
@@ -66,29 +66,29 @@ class Patches:
             except self._passing:
                 raise
             except OSError as error:
-                tap.failed(fd, error)
+                reporter.failed(fd, error)
                 raise
-            tap.sent(fd, memoryview(data).cast("B")[:result])
+            reporter.sent(fd, memoryview(data).cast("B")[:result])
             return result
 
         return send_
 
     def beginning(self, handshake: Method) -> Method:
         """Wrap `do_handshake`."""
-        tap = self._tap
+        reporter = self._reporter
 
         def do_handshake(sock: ssl.SSLSocket, *args: object) -> None:
-            found = tap.connections.by_fd.get(sock.fileno())
+            connection = reporter.connections.by_fd.get(sock.fileno())
             try:
                 handshake(sock, *args)
             except self._passing:
                 raise
             except OSError as error:
-                if found is not None:
-                    tap.not_secured(found, error)
+                if connection is not None:
+                    reporter.not_secured(connection, error)
                 raise
-            if found is not None:
-                tap.secured(found, sock)
+            if connection is not None:
+                reporter.secured(connection, sock)
 
         return do_handshake
 
@@ -99,12 +99,12 @@ class MemoryPatches:
     Its bytes reach a connection through a socket's methods, where `TrafficReporter.passed_out` finds the connection.
     """
 
-    def __init__(self, module: Any, tap: TrafficReporter) -> None:
+    def __init__(self, module: Any, reporter: TrafficReporter) -> None:
         # The end of a connection (SSLEOFError) was seen on its socket.
         self._passing = (module.SSLWantReadError, module.SSLWantWriteError, module.SSLEOFError)
         self._server = module.PROTOCOL_TLS_SERVER
         self._error = module.SSLError
-        self._tap = tap
+        self._reporter = reporter
 
     def install(self, context: Any, kind: Any) -> None:
         """Replace the methods."""
@@ -121,73 +121,73 @@ class MemoryPatches:
         def set_alpn_protocols_(context: ssl.SSLContext, protocols: list[str]) -> object:
             offered = list(protocols)
             if context.protocol != self._server and "http/1.1" in offered:
-                offered = [each for each in offered if each != "h2"]
+                offered = [protocol for protocol in offered if protocol != "h2"]
             return set_alpn_protocols(context, offered)
 
         return set_alpn_protocols_
 
     def beginning(self, handshake: Method) -> Method:
         """Wrap `do_handshake`, which is called repeatedly until enough data was received."""
-        tap = self._tap
+        reporter = self._reporter
 
         def do_handshake(tls: Any) -> None:
-            found = getattr(tls, "_recorded", None)
+            connection = getattr(tls, "_recorded", None)
             try:
                 handshake(tls)
             except self._passing:
-                if found is None and (outgoing := getattr(tls, "_outgoing", None)) is not None:
-                    tap.hellos.made(tls, outgoing)
+                if connection is None and (outgoing := getattr(tls, "_outgoing", None)) is not None:
+                    reporter.hellos.made(tls, outgoing)
                 raise
             except self._error as error:
-                if found is not None:
-                    tap.not_secured(found, error)
+                if connection is not None:
+                    reporter.not_secured(connection, error)
                 raise
-            if found is not None:
-                tap.secured(found, tls)
+            if connection is not None:
+                reporter.secured(connection, tls)
 
         return do_handshake
 
     def reading(self, read: Method) -> Method:
         """Wrap `read`."""
-        tap = self._tap
+        reporter = self._reporter
 
         def read_(tls: Any, len: int = 1024, buffer: bytearray | None = None) -> object:
-            found = getattr(tls, "_recorded", None)
+            connection = getattr(tls, "_recorded", None)
             try:
                 result = read(tls, len, buffer)
             except self._passing:
                 raise
             except self._error as error:
-                if found is not None:
-                    tap.broken(found, error)
+                if connection is not None:
+                    reporter.broken(connection, error)
                 raise
-            if found is not None:
-                tap.passed_in(found, tls, result if buffer is None else memoryview(buffer).cast("B")[:result])
+            if connection is not None:
+                reporter.passed_in(connection, tls, result if buffer is None else memoryview(buffer).cast("B")[:result])
             return result
 
         return read_
 
     def writing(self, write: Method) -> Method:
         """Wrap `write`."""
-        tap = self._tap
+        reporter = self._reporter
 
         def write_(tls: Any, data: bytes) -> object:
             result: Any = write(tls, data)
-            found = getattr(tls, "_recorded", None)
-            if found is not None:
-                tap.passed_out(found, tls, memoryview(data).cast("B")[:result])
+            connection = getattr(tls, "_recorded", None)
+            if connection is not None:
+                reporter.passed_out(connection, tls, memoryview(data).cast("B")[:result])
             return result
 
         return write_
 
     def ending(self, unwrap: Method) -> Method:
         """Wrap `unwrap`, after which the child receives no more data; the server closes because the child does."""
-        tap = self._tap
+        reporter = self._reporter
 
         def unwrap_(tls: Any) -> object:
-            found = getattr(tls, "_recorded", None)
-            if found is not None and found.within is tls:
-                tap.ended(found)
+            connection = getattr(tls, "_recorded", None)
+            if connection is not None and connection.within is tls:
+                reporter.ended(connection)
             return unwrap(tls)
 
         return unwrap_
@@ -199,9 +199,9 @@ def remember_outgoing(wrap_bio: Method) -> Method:
     def wrap_bio_(
         context: ssl.SSLContext, incoming: object, outgoing: object, *args: object, **named: object
     ) -> object:
-        made: Any = wrap_bio(context, incoming, outgoing, *args, **named)
-        if not made.server_side:
-            made._incoming, made._outgoing = incoming, outgoing
-        return made
+        tls: Any = wrap_bio(context, incoming, outgoing, *args, **named)
+        if not tls.server_side:
+            tls._incoming, tls._outgoing = incoming, outgoing
+        return tls
 
     return wrap_bio_

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import socket
     from typing import Any, cast
 
-    from .channel import Channel, Told
+    from .channel import Channel, Event
     from .clock import RecordedClock
     from .errors import Failure
 
@@ -49,83 +49,81 @@ class NetworkRedirect:
         line = connected(self._folder)
         try:
             line.sendall(frame({"k": "connect", "host": name, "address": shown(address), "call": current()}))
-            told = receive(line)
-            failed = _number(told) if sock.gettimeout() == 0 else 0
+            response = receive(line)
+            failure = response.get("error")
+            failed = 0  # errno of a recorded failure, on a socket that does not wait
+            if sock.gettimeout() == 0 and isinstance(failure, dict) and failure.get("type") != NOT_RECORDED:
+                errno = failure.get("errno")
+                failed = errno if isinstance(errno, int) else 0
             if not failed:
-                raise_failure(told)
-            number = told.get("c")
+                raise_failure(response)
+            number = response.get("c")
             os.dup2(line.fileno(), sock.fileno(), inheritable=False)
             os.set_blocking(sock.fileno(), sock.gettimeout() is None)
         finally:
             line.close()
-        made = Connection(number if isinstance(number, int) else 0, address, name, current())
-        self.connections.by_fd[sock.fileno()] = made
-        if failed:  # which an event loop asks for as SO_ERROR, when the socket is writable
-            made.failed = failed
+        connection = Connection(number if isinstance(number, int) else 0, address, name, current())
+        self.connections.by_fd[sock.fileno()] = connection
+        if failed:  # an event loop reads it as SO_ERROR, when the socket is writable
+            connection.failed = failed
             raise BlockingIOError(EINPROGRESS, os.strerror(EINPROGRESS))
 
-    def before_sending(self, found: Connection) -> None:
+    def before_sending(self, connection: Connection) -> None:
         """Report the call that uses the connection, if it has changed."""
-        if found.call != current():
-            found.call = current()
-            self._channel.ask({"k": "call", "c": found.id, "call": found.call})
+        if connection.call != current():
+            connection.call = current()
+            self._channel.ask({"k": "call", "c": connection.id, "call": connection.call})
 
     def ended(self, fd: int) -> None:
         """Raise the error that ended the recorded connection, unless the server closed it."""
-        found = self.connections.by_fd.get(fd)
-        if found is not None:
-            raise_failure(self._channel.ask({"k": "why", "c": found.id}))
+        connection = self.connections.by_fd.get(fd)
+        if connection is not None:
+            raise_failure(self._channel.ask({"k": "why", "c": connection.id}))
 
-    def secure(self, fd: int, name: object) -> Told:
+    def secure(self, fd: int, name: object) -> Event:
         """Start the replacement of TLS on a connection. Raises ssl.SSLError, as recorded."""
-        found = self.connections.by_fd.get(fd)
-        if found is None:
+        connection = self.connections.by_fd.get(fd)
+        if connection is None:
             return {}
-        told = self._channel.ask({"k": "tls", "c": found.id, "name": text_of(name), "call": current()})
-        raise_failure(told)
-        found.tls = True
-        return told
+        properties = self._channel.ask({"k": "tls", "c": connection.id, "name": text_of(name), "call": current()})
+        raise_failure(properties)
+        connection.tls = True
+        return properties
 
-    def secure_within(self, found: Connection, tls: Any) -> bytes:
+    def secure_within(self, connection: Connection, tls: Any) -> bytes:
         """Make an `ssl` object that encrypts in memory buffers pass on plain text.
 
         Args:
-            found: connection over which its ClientHello would be sent.
+            connection: connection over which its ClientHello would be sent.
             tls: the object.
 
         Returns:
             Bytes to send instead of the ClientHello. The recorder sends them back, which completes the handshake.
         """
-        told = self._channel.ask({"k": "tls", "c": found.id, "name": tls.server_hostname, "call": current()})
-        found.tls, found.within, tls._told = True, tls, told
+        question = {"k": "tls", "c": connection.id, "name": tls.server_hostname, "call": current()}
+        tls._properties = self._channel.ask(question)
+        connection.tls, connection.within = True, tls
         return HELLO
 
     def resolve(self, name: str) -> list[str]:
         """Return the recorded addresses of a host. Raises socket.gaierror."""
-        told = self._channel.ask({"k": "resolve", "host": name, "call": current()})
-        raise_failure(told)
-        found = told.get("addresses")
-        addresses = [str(each) for each in found] if isinstance(found, list) else []
+        response = self._channel.ask({"k": "resolve", "host": name, "call": current()})
+        raise_failure(response)
+        recorded = response.get("addresses")
+        addresses = [str(address) for address in recorded] if isinstance(recorded, list) else []
         for address in addresses:
             self.connections.named(name, address)
         return addresses
 
     def refuse(self, what: str) -> PermissionError:
-        """Return the error for traffic that can't have been recorded."""
-        told = self._channel.ask({"k": "refused", "what": what, "call": current()})
-        return not_permitted(str(told.get("text", what)))
+        """Return the error for traffic that cannot have been recorded."""
+        response = self._channel.ask({"k": "refused", "what": what, "call": current()})
+        return not_permitted(str(response.get("text", what)))
 
 
-def _number(told: Told) -> int:
-    """Return the errno of a recorded failure to connect; 0 for anything else."""
-    failure = told.get("error")
-    number = failure.get("errno") if isinstance(failure, dict) and failure.get("type") != NOT_RECORDED else None
-    return number if isinstance(number, int) else 0
-
-
-def raise_failure(told: Told) -> None:
+def raise_failure(response: Event) -> None:
     """Raise the error in a response, if it has one."""
-    failure = told.get("error")
+    failure = response.get("error")
     if isinstance(failure, dict):
         if TYPE_CHECKING:
             failure = cast("Failure", failure)

@@ -25,12 +25,12 @@ if TYPE_CHECKING:
     Method = Callable[..., Any]
 
 
-def patch_names(module: Any, guard: NetworkRedirect) -> None:
+def patch_names(module: Any, redirect: NetworkRedirect) -> None:
     """Resolve names from the recording.
 
     Args:
         module: socket.
-        guard: sends questions to the recorder.
+        redirect: sends questions to the recorder.
     """
     look_up: Lookup = module.getaddrinfo
 
@@ -38,21 +38,20 @@ def patch_names(module: Any, guard: NetworkRedirect) -> None:
         text = host.decode("utf-8", "replace") if isinstance(host, bytes) else host
         given = dict(zip(("family", "type", "proto", "flags"), args, strict=False)) | named
         numeric = given | {"flags": given.get("flags", 0) | module.AI_NUMERICHOST}
-        found: list[Any] | None = None
         try:
-            found = look_up(text, port, **(numeric if text else given))
+            results: list[Any] = look_up(text, port, **(numeric if text else given))
         except module.gaierror:
             if given.get("flags", 0) & module.AI_NUMERICHOST:
                 raise
-        if found is not None:
-            return found
-        found = []
-        for address in guard.resolve(str(text)):
+        else:
+            return results
+        results = []
+        for address in redirect.resolve(str(text)):
             with contextlib.suppress(module.gaierror):  # an address of the other family
-                found += look_up(address, port, **numeric)
-        if not found:
+                results += look_up(address, port, **numeric)
+        if not results:
             raise module.gaierror(module.EAI_NONAME, f"{MARK}{text} has no address of this family in the recording")
-        return found
+        return results
 
     def gethostbyname(host: object) -> object:
         return getaddrinfo(host, 0, module.AF_INET)[0][4][0]
@@ -68,10 +67,10 @@ def patch_names(module: Any, guard: NetworkRedirect) -> None:
 class Patches:
     """Replacements for methods of `socket.socket`."""
 
-    def __init__(self, module: Any, guard: NetworkRedirect) -> None:
+    def __init__(self, module: Any, redirect: NetworkRedirect) -> None:
         self._module = module
-        self._guard = guard
-        self._by_fd = guard.connections.by_fd
+        self._redirect = redirect
+        self._by_fd = redirect.connections.by_fd
         self._families = {module.AF_INET, module.AF_INET6, module.AF_UNIX}
 
     def install(self, kind: Any) -> None:
@@ -85,27 +84,27 @@ class Patches:
         for name in ("recv", "recv_into"):
             setattr(kind, name, self.receiving(getattr(kind, name)))
         kind._real_close = self.closing(kind._real_close)
-        # What the family of a live connection would know.
-        kind.setsockopt = self.instead(kind.setsockopt, lambda found, args: None)
+        # A Unix socket does not have these options and addresses of an Internet connection.
+        kind.setsockopt = self.instead(kind.setsockopt, lambda connection, args: None)
         kind.getsockopt = self.asking(
-            self.instead(kind.getsockopt, lambda found, args: 0 if len(args) < 3 else bytes(args[2]))
+            self.instead(kind.getsockopt, lambda connection, args: 0 if len(args) < 3 else bytes(args[2]))
         )
-        kind.getpeername = self.instead(kind.getpeername, lambda found, args: found.address)
-        kind.getsockname = self.instead(kind.getsockname, lambda found, args: ("127.0.0.1", found.id))
+        kind.getpeername = self.instead(kind.getpeername, lambda connection, args: connection.address)
+        kind.getsockname = self.instead(kind.getsockname, lambda connection, args: ("127.0.0.1", connection.id))
 
     def connecting(self, connect: Method) -> Method:
         """Wrap `connect`: connect to the recorder, unless this process listens on the address."""
-        guard, module = self._guard, self._module
+        redirect, module = self._redirect, self._module
 
         def connect_(sock: socket.socket, address: object) -> None:
-            if guard.connections.is_own(address) or sock.family not in self._families:
+            if redirect.connections.is_own(address) or sock.family not in self._families:
                 connect(sock, address)
             elif sock.type == module.SOCK_STREAM:
-                guard.connect(sock, address)
+                redirect.connect(sock, address)
             elif sock.family == module.AF_UNIX:
                 connect(sock, address)
             else:
-                raise guard.refuse(f"datagrams to {shown(address)}")
+                raise redirect.refuse(f"datagrams to {shown(address)}")
 
         return connect_
 
@@ -123,48 +122,48 @@ class Patches:
 
     def sending(self, send: Method) -> Method:
         """Wrap `send` and `sendall`."""
-        guard = self._guard
+        redirect = self._redirect
 
         def send_(sock: socket.socket, data: bytes, *args: object) -> object:
-            found = self._by_fd.get(sock.fileno())
-            if found is None:
+            connection = self._by_fd.get(sock.fileno())
+            if connection is None:
                 return send(sock, data, *args)
-            guard.before_sending(found)
-            hello = self._hello(found, data)
+            redirect.before_sending(connection)
+            hello = self._hello(connection, data)
             if hello:
                 result = send(sock, hello, *args)
                 return None if result is None else len(data)
             result = send(sock, data, *args)
-            if found.within is None:
-                guard.step()
+            if connection.within is None:
+                redirect.step()
             return result
 
         return send_
 
     def sending_pieces(self, sendmsg: Method) -> Method:
         """Wrap `sendmsg`."""
-        guard = self._guard
+        redirect = self._redirect
 
         def sendmsg_(sock: socket.socket, buffers: list[bytes], *args: object) -> object:
-            found = self._by_fd.get(sock.fileno())
-            if found is None:
+            connection = self._by_fd.get(sock.fileno())
+            if connection is None:
                 return sendmsg(sock, buffers, *args)
-            guard.before_sending(found)
-            hello = self._hello(found, b"".join(buffers))
+            redirect.before_sending(connection)
+            hello = self._hello(connection, b"".join(buffers))
             if hello:
                 sendmsg(sock, [hello], *args)
                 return sum(map(len, buffers))
             result = sendmsg(sock, buffers, *args)
-            if found.within is None:
-                guard.step()
+            if connection.within is None:
+                redirect.step()
             return result
 
         return sendmsg_
 
-    def _hello(self, found: Connection, data: bytes) -> bytes:
+    def _hello(self, connection: Connection, data: bytes) -> bytes:
         """Return the bytes to send instead of a ClientHello; b"" for other data."""
-        tls = self._guard.hellos.sender(data)
-        return self._guard.secure_within(found, tls) if tls is not None else b""
+        tls = self._redirect.hellos.sender(data)
+        return self._redirect.secure_within(connection, tls) if tls is not None else b""
 
     def receiving(self, receive: Method) -> Method:
         """Wrap `recv` and `recv_into`: at the end, raise the recorded error."""
@@ -175,13 +174,13 @@ class Patches:
             try:
                 result = receive(sock, *args, **named)
             except ConnectionResetError:
-                self._guard.ended(sock.fileno())
+                self._redirect.ended(sock.fileno())
                 raise
-            found = self._by_fd.get(sock.fileno())
-            if found is not None and found.within is None:
-                self._guard.step()
+            connection = self._by_fd.get(sock.fileno())
+            if connection is not None and connection.within is None:
+                self._redirect.step()
             if not result:
-                self._guard.ended(sock.fileno())
+                self._redirect.ended(sock.fileno())
             return result
 
         return receive_
@@ -196,15 +195,15 @@ class Patches:
         return real_close
 
     def asking(self, getsockopt: Method) -> Method:
-        """Wrap `getsockopt`, by which event loops learn the result of a connection attempt."""
+        """Wrap `getsockopt`, by which event loops read the result of a connection attempt."""
         so_error = (self._module.SOL_SOCKET, self._module.SO_ERROR)
 
         def getsockopt_(sock: socket.socket, *args: Any) -> object:
-            found = self._by_fd.get(sock.fileno())
-            if found is None or not found.failed or args != so_error:
+            connection = self._by_fd.get(sock.fileno())
+            if connection is None or not connection.failed or args != so_error:
                 return getsockopt(sock, *args)
             self._by_fd.pop(sock.fileno())
-            return found.failed
+            return connection.failed
 
         return getsockopt_
 
@@ -212,32 +211,32 @@ class Patches:
         """Wrap a method whose result differs for a connection to the recorder."""
 
         def method_(sock: socket.socket, *args: Any) -> object:
-            found = self._by_fd.get(sock.fileno())
-            if found is None or (args and args[0] == self._module.SOL_SOCKET):
+            connection = self._by_fd.get(sock.fileno())
+            if connection is None or (args and args[0] == self._module.SOL_SOCKET):
                 return method(sock, *args)
-            return answer(found, args)
+            return answer(connection, args)
 
         return method_
 
 
 def install(module: Any, channel: Channel, times: RecordedClock) -> Callable[[ModuleType], None]:
-    """Patch `socket`. Returns the function that patches `ssl`, which is imported later."""
-    guard = NetworkRedirect(channel, times)
-    patch_names(module, guard)
-    Patches(module, guard).install(module.socket)
-    patch_listening(module, guard.connections)
+    """Patch `socket`. Return the function that patches `ssl`, which is imported later."""
+    redirect = NetworkRedirect(channel, times)
+    patch_names(module, redirect)
+    Patches(module, redirect).install(module.socket)
+    patch_listening(module, redirect.connections)
     patch_files(module)
-    watch(guard)
+    watch(redirect)
 
-    def tls(found: ModuleType) -> None:
+    def ssl_imported(module: ModuleType) -> None:
         from .replay_tls import install as install_tls
 
-        install_tls(found, guard)
+        install_tls(module, redirect)
 
-    return tls
+    return ssl_imported
 
 
-def watch(guard: NetworkRedirect) -> None:
+def watch(redirect: NetworkRedirect) -> None:
     """Refuse traffic that bypasses the patches, by the interpreter's audit events."""
     import _socket
     import sys
@@ -248,7 +247,7 @@ def watch(guard: NetworkRedirect) -> None:
     def hook(event: str, args: tuple[Any, ...]) -> None:
         if event in refused and args[0].family in inet:
             address = args[1]
-            if address is not None and not guard.connections.is_own(address):
-                raise guard.refuse(f"{event} to {shown(address)}")
+            if address is not None and not redirect.connections.is_own(address):
+                raise redirect.refuse(f"{event} to {shown(address)}")
 
     sys.addaudithook(hook)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from typing import Any, Self
 
-    from .channel import Told
+    from .channel import Event
     from .redirect import NetworkRedirect
 
 CIPHER = ("TLS_AES_256_GCM_SHA384", "TLSv1.3", 256)
@@ -35,14 +35,14 @@ class RecordedTLS(ssl.SSLSocket):
     """Socket whose recorded connection used TLS.
 
     Attributes:
-        told: recorded properties: certificate, version, alpn.
+        properties: recorded certificate, version and alpn.
     """
 
-    _guard: NetworkRedirect
-    told: Told
+    _redirect: NetworkRedirect
+    properties: Event
 
     @classmethod
-    def around(cls, sock: plain_socket, context: ssl.SSLContext, name: str | None, guard: NetworkRedirect) -> Self:
+    def around(cls, sock: plain_socket, context: ssl.SSLContext, name: str | None, redirect: NetworkRedirect) -> Self:
         """Wrap a plain socket. Raises ssl.SSLError, as recorded."""
         timeout = sock.gettimeout()
         self: Any = cls.__new__(cls)
@@ -56,23 +56,23 @@ class RecordedTLS(ssl.SSLSocket):
         self.server_hostname = name
         self.do_handshake_on_connect = True
         self.suppress_ragged_eofs = True
-        self._guard = guard
-        self.told = {}
-        self._connected = self.fileno() in guard.connections.by_fd
+        self._redirect = redirect
+        self.properties = {}
+        self._connected = self.fileno() in redirect.connections.by_fd
         if self._connected:
             try:
-                self.told = guard.secure(self.fileno(), name)
+                self.properties = redirect.secure(self.fileno(), name)
             except OSError:
                 self.close()
                 raise
-        made: Self = self
-        return made
+        result: Self = self
+        return result
 
     def connect(self, addr: object) -> None:
         """Connect, and start TLS."""
         plain_socket.connect(self, addr)  # type: ignore[arg-type]
         self._connected = True
-        self.told = self._guard.secure(self.fileno(), self.server_hostname)
+        self.properties = self._redirect.secure(self.fileno(), self.server_hostname)
 
     def read(self, len: int = 1024, buffer: bytearray | None = None) -> int | bytes:  # type: ignore[override]
         """Act as the method of SSLSocket."""
@@ -112,7 +112,7 @@ class RecordedTLS(ssl.SSLSocket):
 
     def version(self) -> str:
         """Return the recorded version."""
-        return str(self.told.get("version") or CIPHER[1])
+        return str(self.properties.get("version") or CIPHER[1])
 
     def cipher(self) -> tuple[str, str, int]:
         """Return a fixed cipher."""
@@ -120,22 +120,22 @@ class RecordedTLS(ssl.SSLSocket):
 
     def selected_alpn_protocol(self) -> str | None:
         """Return the recorded protocol."""
-        return str(self.told["alpn"]) if self.told.get("alpn") else None
+        return str(self.properties["alpn"]) if self.properties.get("alpn") else None
 
     def getpeercert(self, binary_form: bool = False) -> object:  # type: ignore[override]
         """Return the recorded certificate."""
-        return _certificate(self.told, binary_form)
+        return _certificate(self.properties, binary_form)
 
 
 class Memory:
     """Replacements for methods of an `ssl.SSLObject` whose handshake was sent to the recorder; it passes on plain text.
 
     Args:
-        guard: finds its connection.
+        redirect: finds its connection.
     """
 
-    def __init__(self, guard: NetworkRedirect) -> None:
-        self._guard = guard
+    def __init__(self, redirect: NetworkRedirect) -> None:
+        self._redirect = redirect
 
     def install(self, kind: Any) -> None:
         """Replace the methods; objects with a live connection keep the originals."""
@@ -153,8 +153,8 @@ class Memory:
             try:
                 return handshake(tls)
             except ssl.SSLWantReadError:
-                if not hasattr(tls, "_told") and hasattr(tls, "_outgoing"):
-                    self._guard.hellos.made(tls, tls._outgoing)
+                if not hasattr(tls, "_properties") and hasattr(tls, "_outgoing"):
+                    self._redirect.hellos.made(tls, tls._outgoing)
                 raise
 
         return do_handshake
@@ -163,19 +163,23 @@ class Memory:
         """Complete the handshake when the recorder has sent its bytes back. Raises OSError, as recorded."""
         if not tls._incoming.read(len(HELLO)):
             raise _unfinished(ssl.SSLWantReadError)
-        raise_failure(tls._told)
+        raise_failure(tls._properties)
 
     def read(self, tls: Any, len: int = 1024, buffer: Any = None) -> int | bytes:
         """Return the data that was received."""
         data: bytes = tls._incoming.read(len)
         if not data and len and not tls._incoming.eof:
             raise _unfinished(ssl.SSLWantReadError)
-        self._guard.step()
-        return data if buffer is None else _filled(buffer, data)
+        self._redirect.step()
+        if buffer is None:
+            return data
+        view = memoryview(data)
+        memoryview(buffer).cast("B")[: view.nbytes] = view
+        return view.nbytes
 
     def write(self, tls: Any, data: bytes) -> int:
         """Write the data unencrypted."""
-        self._guard.step()
+        self._redirect.step()
         return int(tls._outgoing.write(data))
 
     def unwrap(self, tls: Any) -> None:
@@ -187,7 +191,7 @@ class Memory:
 
     def version(self, tls: Any) -> str:
         """Return the recorded version."""
-        return str(tls._told.get("version") or CIPHER[1])
+        return str(tls._properties.get("version") or CIPHER[1])
 
     def cipher(self, tls: Any) -> tuple[str, str, int]:
         """Return a fixed cipher."""
@@ -198,29 +202,23 @@ class Memory:
 
     def selected_alpn_protocol(self, tls: Any) -> str | None:
         """Return the recorded protocol."""
-        return str(tls._told["alpn"]) if tls._told.get("alpn") else None
+        return str(tls._properties["alpn"]) if tls._properties.get("alpn") else None
 
     def getpeercert(self, tls: Any, binary_form: bool = False) -> object:
         """Return the recorded certificate."""
-        return _certificate(tls._told, binary_form)
+        return _certificate(tls._properties, binary_form)
 
     def get_channel_binding(self, tls: Any, cb_type: str = "tls-unique") -> None:
         """Return None: channel binding is not available."""
 
 
 def _of_recorded(plain: Callable[..., object], recorded: Callable[..., object]) -> Callable[..., object]:
-    """Return a method that calls `plain` for objects that pass on plain text, and `recorded` for all others."""
+    """Return a method that calls `recorded` for objects that pass on plain text, and `plain` for all others."""
 
     def method(tls: ssl.SSLObject, *args: object, **named: object) -> object:
-        return (recorded if hasattr(tls, "_told") else plain)(tls, *args, **named)
+        return (recorded if hasattr(tls, "_properties") else plain)(tls, *args, **named)
 
     return method
-
-
-def _filled(buffer: Any, data: bytes) -> int:
-    """Copy data into a buffer. Returns its size."""
-    memoryview(buffer).cast("B")[: len(data)] = data
-    return len(data)
 
 
 def _unfinished(kind: type[OSError]) -> OSError:
@@ -237,9 +235,9 @@ def _wanting(kind: type[OSError]) -> Iterator[None]:
         raise _unfinished(kind) from None
 
 
-def _certificate(told: Told, binary_form: bool) -> object:
+def _certificate(properties: Event, binary_form: bool) -> object:
     """Return the recorded certificate of a server."""
-    encoded = str(told.get("certificate") or "")
+    encoded = str(properties.get("certificate") or "")
     if not encoded:
         return None
     return b64decode(encoded) if binary_form else _decoded(encoded)
@@ -258,25 +256,25 @@ def _decoded(encoded: str) -> object:
         return decode(file.name)
 
 
-def install(module: Any, guard: NetworkRedirect) -> None:
+def install(module: Any, redirect: NetworkRedirect) -> None:
     """Make clients get a RecordedTLS, except those of servers in the same process. Servers are unchanged.
 
     Args:
         module: ssl.
-        guard: connects to the recorder.
+        redirect: connects to the recorder.
     """
     wrap: Callable[..., object] = module.SSLContext.wrap_socket
 
     def wrap_socket(context: ssl.SSLContext, sock: plain_socket, *args: Any, **named: Any) -> object:
         given = dict(zip(WRAP_SOCKET, args, strict=False)) | named
-        recorded = sock.fileno() in guard.connections.by_fd
+        recorded = sock.fileno() in redirect.connections.by_fd
         if given.get("server_side", False) or (not recorded and _is_connected(sock)):
             return wrap(context, sock, **given)
-        return RecordedTLS.around(sock, context, given.get("server_hostname"), guard)
+        return RecordedTLS.around(sock, context, given.get("server_hostname"), redirect)
 
     module.SSLContext.wrap_socket = wrap_socket
     module.SSLContext.wrap_bio = remember_outgoing(module.SSLContext.wrap_bio)
-    Memory(guard).install(module.SSLObject)
+    Memory(redirect).install(module.SSLObject)
 
 
 def _is_connected(sock: plain_socket) -> bool:

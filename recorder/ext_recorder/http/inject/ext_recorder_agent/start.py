@@ -1,17 +1,21 @@
-"""Start of the agent when the child's interpreter starts. It does as little as possible."""
+"""Start of the agent when the child's interpreter starts. It does as little as possible.
+
+An import hook runs actions after modules were imported, without importing them earlier. Programs that the child runs,
+whose traffic is not recorded, are reported by name.
+"""
 
 from __future__ import annotations
 
 import os
+import sys
 
 from . import call_context
 from .clock import RecordedClock
-from .import_hook import ImportHook
-from .subprocess_audit import audit_subprocesses
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping, Sequence
+    from importlib.machinery import ModuleSpec
     from types import ModuleType
     from typing import Any
 
@@ -19,14 +23,19 @@ if TYPE_CHECKING:
 
 VARIABLE = "EXT_RECORDER_HTTP"  # MODE:SEED:EPOCH:KINDS:FOLDER
 RECORD, REPLAY = "record", "replay"
-# Clients that do without Python's sockets; what they send can't be seen from here.
+# Clients that do not use Python's sockets; their traffic cannot be recorded.
 AROUND = ("pycurl", "grpc")
 # Event loops of their own, which are drop-in replacements of that of asyncio.
 LOOPS = ("uvloop", "winloop")
+# Programs by which the libraries of Python get properties of the machine. They do not use the network.
+OFFLINE = frozenset(
+    {"uname", "lsb_release", "sw_vers", "sysctl", "locale", "ldconfig", "gcc", "cc", "ld", "objdump", "stty", "tput"}
+)
+BLIND = ("I", "E", "S")  # options of Python with which it does not load the agent
 
 
 def start() -> None:
-    """Read the configuration, confirm that to the recorder, and wait for `socket` to be imported."""
+    """Read the configuration, confirm the start to the recorder, and wait for `socket` to be imported."""
     mode, _, rest = os.environ.get(VARIABLE, "").partition(":")
     seed, _, rest = rest.partition(":")
     epoch, _, rest = rest.partition(":")
@@ -62,7 +71,7 @@ def start() -> None:
     actions: dict[str, Callable[[ModuleType], None]] = {
         "socket": socket_imported,
         "ssl": ssl_imported,
-        "threading": lambda module: _with_real_clock(module, times),
+        "threading": _sequence([times.leave_alone, call_context.follow_threads]),
         "queue": times.leave_alone,
         "random": times.seed,
         "subprocess": lambda module: audit_subprocesses(module, program_started),
@@ -75,11 +84,11 @@ def start() -> None:
 
         call_context.everywhere = True
         repeated = determinism.install(kinds.split(","), seed, times, int(epoch or 0) if mode == REPLAY else 0)
-        actions |= {name: _each([*filter(None, [actions.get(name)]), *more]) for name, more in repeated.items()}
+        actions |= {name: _sequence([*filter(None, [actions.get(name)]), *more]) for name, more in repeated.items()}
     ImportHook(actions).install()
 
 
-def _each(actions: list[Callable[[ModuleType], None]]) -> Callable[[ModuleType], None]:
+def _sequence(actions: list[Callable[[ModuleType], None]]) -> Callable[[ModuleType], None]:
     """Return an action that runs several actions."""
 
     def act(module: ModuleType) -> None:
@@ -87,11 +96,6 @@ def _each(actions: list[Callable[[ModuleType], None]]) -> Callable[[ModuleType],
             action(module)
 
     return act
-
-
-def _with_real_clock(module: ModuleType, times: RecordedClock) -> None:
-    times.leave_alone(module)
-    call_context.follow_threads(module)
 
 
 def _use_asyncio(module: Any) -> None:
@@ -108,3 +112,78 @@ def _use_asyncio(module: Any) -> None:
 
     module.Loop = module.new_event_loop = asyncio.SelectorEventLoop
     module.run = run
+
+
+class ImportHook:
+    """Finder that precedes all others for a few names.
+
+    Args:
+        actions: run with the module of that name once it has been imported.
+    """
+
+    def __init__(self, actions: Mapping[str, Callable[[ModuleType], None]]) -> None:
+        self._actions = dict(actions)
+
+    def install(self) -> None:
+        """Install the hook, and run the actions of modules that are imported already."""
+        for name in [name for name in self._actions if name in sys.modules]:
+            self._actions.pop(name)(sys.modules[name])
+        sys.meta_path.insert(0, self)
+
+    def find_spec(
+        self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        """Return the spec of the other finders, with the action added to its execution."""
+        action = self._actions.pop(name, None)
+        if action is None:
+            return None
+        for finder in sys.meta_path:
+            spec = finder.find_spec(name, path, target) if finder is not self else None
+            if spec is None:
+                continue
+            loader = spec.loader
+            if loader is not None and hasattr(loader, "exec_module"):
+                _run_after(loader, action)
+            return spec
+        return None
+
+
+def _run_after(loader: Any, action: Callable[[ModuleType], None]) -> None:
+    """Run an action after a loader has executed its module."""
+    execute: Callable[[ModuleType], None] = loader.exec_module
+
+    def exec_module(module: ModuleType) -> None:
+        execute(module)
+        action(module)
+
+    loader.exec_module = exec_module
+
+
+def audit_subprocesses(module: Any, report: Callable[[str], None]) -> None:
+    """Report the name of each program that is started and may use the network, unless it is a Python with the agent.
+
+    Args:
+        module: subprocess.
+        report: receives a name.
+    """
+    begin: Callable[..., None] = module.Popen.__init__
+
+    def begin_and_report(self: object, args: Any, *more: Any, **named: Any) -> None:
+        begin(self, args, *more, **named)
+        words = [args] if isinstance(args, (str, bytes, os.PathLike)) else list(args)
+        if words and not _loads_agent(words, named.get("env")):
+            name = os.path.basename(os.fsdecode(words[0]).split(" ")[0])  # noqa: PTH119
+            if name not in OFFLINE:
+                report(name)
+
+    module.Popen.__init__ = begin_and_report
+
+
+def _loads_agent(words: list[Any], env: Any) -> bool:
+    """Return True if a command runs a Python that loads the agent."""
+    name = os.path.basename(os.fsdecode(words[0]))  # noqa: PTH119
+    if not name.startswith("python") and os.fsdecode(words[0]) != sys.executable:
+        return False
+    options = [os.fsdecode(word) for word in words[1:4]]
+    blind = any(word[:1] == "-" and word[1:2] != "-" and set(word[1:]) & set(BLIND) for word in options)
+    return not blind and (env is None or "EXT_RECORDER_HTTP" in env)

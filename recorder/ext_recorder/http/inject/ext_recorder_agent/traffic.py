@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import ssl
     from typing import Any
 
-    from .channel import Channel, Told
+    from .channel import Channel, Event
     from .clock import RecordedClock
     from .errors import Failure
 
@@ -46,116 +46,116 @@ class TrafficReporter:
         self.times = times
         self._now = times.real
 
-    def tell(self, kind: str, told: Told, data: bytes | bytearray | memoryview = b"") -> None:
+    def report(self, kind: str, event: Event, data: bytes | bytearray | memoryview = b"") -> None:
         """Send an event to the recorder, with its time and call."""
-        self._channel.send({"k": kind, "t": self._now(), "call": current(), **self.times.told(), **told}, data)
+        self._channel.send({"k": kind, "t": self._now(), "call": current(), **self.times.unsent(), **event}, data)
 
     def flush(self) -> None:
         """Send the remaining readings, at the end of the process."""
-        told = self.times.told()
-        if told.get("wall") or (self._channel.open and told["ns"]):
-            self._channel.send({"k": "times", **told})
+        readings = self.times.unsent()
+        if readings.get("wall") or (self._channel.open and readings["ns"]):
+            self._channel.send({"k": "times", **readings})
 
     def problem(self, text: str) -> None:
-        """Report traffic that can't be recorded."""
-        self.tell("problem", {"text": text})
+        """Report traffic that cannot be recorded."""
+        self.report("problem", {"text": text})
 
-    # --- What happens ------------------------------------------------------------------------------------------------
+    # --- Events of connections ---------------------------------------------------------------------------------------
 
     def opened(self, sock: socket.socket, address: object) -> None:
         """Report that a socket is connected or connecting."""
         fd = sock.fileno()
         self.closed(fd)
         name = self.connections.name_of(address)
-        made = Connection(self.connections.number(), address, name, current())
-        self.connections.by_fd[fd] = made
-        self.tell("open", {"c": made.id, "host": name, "address": shown(address)})
+        connection = Connection(self.connections.number(), address, name, current())
+        self.connections.by_fd[fd] = connection
+        self.report("open", {"c": connection.id, "host": name, "address": shown(address)})
         self.times.step()
 
     def refused(self, address: object, error: BaseException) -> None:
         """Report a failed connection."""
         name = self.connections.name_of(address)
-        self.tell("refused", {"host": name, "address": shown(address), "error": described(error)})
+        self.report("refused", {"host": name, "address": shown(address), "error": described(error)})
 
     def sent(self, fd: int, data: bytes | bytearray | memoryview) -> None:
         """Report bytes sent."""
-        found = self.connections.by_fd.get(fd)
-        if found is not None:
-            self.passed_out(found, None, data)
+        connection = self.connections.by_fd.get(fd)
+        if connection is not None:
+            self.passed_out(connection, None, data)
 
-    def passed_out(self, found: Connection, within: object, data: bytes | bytearray | memoryview) -> None:
+    def passed_out(self, connection: Connection, within: object, data: bytes | bytearray | memoryview) -> None:
         """Report bytes that the child has written.
 
         Args:
-            found: the connection.
+            connection: the connection.
             within: the `ssl.SSLObject` that accepted them; None for the socket.
             data: the bytes; encrypted, if another object is above that one.
         """
-        if found.within is not within or not len(data):
+        if connection.within is not within or not len(data):
             return
         above: Any = self.hellos.sender(data)
         if above is not None:
-            found.within, found.tls, above._recorded = above, False, found
+            connection.within, connection.tls, above._recorded = above, False, connection
             return
-        self.tell("out", {"c": found.id}, data)
+        self.report("out", {"c": connection.id}, data)
         self.times.step()
 
     def received(self, fd: int, data: bytes | bytearray | memoryview) -> None:
         """Report bytes received; none if the peer has closed the connection."""
-        found = self.connections.by_fd.get(fd)
-        if found is not None:
-            self.passed_in(found, None, data)
+        connection = self.connections.by_fd.get(fd)
+        if connection is not None:
+            self.passed_in(connection, None, data)
 
-    def passed_in(self, found: Connection, within: object, data: bytes | bytearray | memoryview) -> None:
+    def passed_in(self, connection: Connection, within: object, data: bytes | bytearray | memoryview) -> None:
         """Report bytes that the child has read; none if the peer has closed. Arguments as of `passed_out`."""
-        if found.within is not within:
+        if connection.within is not within:
             if len(data):
                 return
-            if not found.tls:
-                self.not_secured(found, ConnectionResetError())
+            if not connection.tls:
+                self.not_secured(connection, ConnectionResetError())
                 return
-        self.tell("in", {"c": found.id}, data)
+        self.report("in", {"c": connection.id}, data)
         self.times.step()
 
     def failed(self, fd: int, error: BaseException) -> None:
         """Report a failed read or write on a socket."""
-        found = self.connections.by_fd.get(fd)
-        if found is not None:
-            self.broken(found, error)
+        connection = self.connections.by_fd.get(fd)
+        if connection is not None:
+            self.broken(connection, error)
 
-    def broken(self, found: Connection, error: BaseException) -> None:
+    def broken(self, connection: Connection, error: BaseException) -> None:
         """Report a failed read or write on a connection."""
-        if found.within is not None and not found.tls:
-            self.not_secured(found, error)
+        if connection.within is not None and not connection.tls:
+            self.not_secured(connection, error)
             return
-        self.tell("error", {"c": found.id, "error": described(error)})
+        self.report("error", {"c": connection.id, "error": described(error)})
         self.times.step()
 
     def closed(self, fd: int) -> None:
         """Report that a socket was closed."""
-        found = self.connections.by_fd.pop(fd, None)
-        if found is not None:
-            if found.within is not None and not found.tls:
-                self.tell("tls-refused", {"c": found.id, "error": GAVE_UP})
-            self.ended(found)
+        connection = self.connections.by_fd.pop(fd, None)
+        if connection is not None:
+            if connection.within is not None and not connection.tls:
+                self.report("tls-refused", {"c": connection.id, "error": GAVE_UP})
+            self.ended(connection)
 
-    def ended(self, found: Connection) -> None:
+    def ended(self, connection: Connection) -> None:
         """Report that the child has finished with a connection."""
-        self.tell("close", {"c": found.id})
+        self.report("close", {"c": connection.id})
 
-    def secured(self, found: Connection, tls: ssl.SSLSocket | ssl.SSLObject) -> None:
+    def secured(self, connection: Connection, tls: ssl.SSLSocket | ssl.SSLObject) -> None:
         """Report that a connection uses TLS."""
-        found.tls = True
+        connection.tls = True
         certificate = tls.getpeercert(binary_form=True)
-        told = {
-            "c": found.id,
+        properties = {
+            "c": connection.id,
             "version": tls.version() or "",
             "alpn": tls.selected_alpn_protocol() or "",
             "certificate": b64encode(certificate).decode() if certificate else "",
         }
-        self.tell("tls", told)
+        self.report("tls", properties)
 
-    def not_secured(self, found: Connection, error: BaseException) -> None:
+    def not_secured(self, connection: Connection, error: BaseException) -> None:
         """Report a failed TLS handshake."""
-        found.tls = True  # as far as it will get
-        self.tell("tls-refused", {"c": found.id, "error": described(error)})
+        connection.tls = True  # no further handshake follows
+        self.report("tls-refused", {"c": connection.id, "error": described(error)})

@@ -16,7 +16,6 @@ from collections import deque
 from shlex import quote
 from typing import TYPE_CHECKING
 
-from .interaction import CONNECT
 from .request_matching import Subject, different
 
 if TYPE_CHECKING:
@@ -74,9 +73,8 @@ class InteractionStore:
         matching: RequestRules | None = None,
     ) -> None:
         self._entries: list[Entry] = []
-        self._shelves: dict[bytes, InteractionQueue] = {}
+        self._queues: dict[bytes, InteractionQueue] = {}
         self._by_place: dict[tuple[str, str], list[Entry]] = {}
-        self._refusals: dict[str, deque[Entry]] = {}
         self._at: dict[str, deque[Entry]] = {}  # everything at one address, in order
         self._clocks = clocks
         self._bound: dict[Call, Call] = {}  # live call to recorded one
@@ -85,21 +83,17 @@ class InteractionStore:
         self.addresses: set[str] = set()
         self.extra = 0  # polls beyond the recorded ones
         for number, interaction in enumerate(interactions, 1):
-            self._add(Entry(number, interaction, matching))
-
-    def _add(self, entry: Entry) -> None:
-        self._entries.append(entry)
-        each = entry.interaction
-        place = place_of(each)
-        self.addresses |= {place, each.peer, each.socket} - {""}
-        for address in {place, each.peer or place}:
-            self._at.setdefault(address, deque()).append(entry)
-        if each.uri.startswith((TCP, TLS)):
-            return
-        shelf = self._shelves.setdefault(entry.key, InteractionQueue())
-        shelf.all.append(entry)
-        shelf.by_call.setdefault(entry.call, deque()).append(entry)
-        self._by_place.setdefault((entry.subject.method, entry.subject.path), []).append(entry)
+            entry = Entry(number, interaction, matching)
+            self._entries.append(entry)
+            place = place_of(interaction)
+            self.addresses |= {place, interaction.peer, interaction.socket} - {""}
+            for address in {place, interaction.peer or place}:
+                self._at.setdefault(address, deque()).append(entry)
+            if not interaction.uri.startswith((TCP, TLS)):
+                queue = self._queues.setdefault(entry.key, InteractionQueue())
+                queue.all.append(entry)
+                queue.by_call.setdefault(entry.call, deque()).append(entry)
+                self._by_place.setdefault((entry.subject.method, entry.subject.path), []).append(entry)
 
     # --- Calls -------------------------------------------------------------------------------------------------------
 
@@ -107,14 +101,14 @@ class InteractionStore:
         """Return the recorded call of a live one, and the clock readings of one of its threads."""
         if call not in self._bound:
             taken = set(self._bound.values())
-            free = [one for one in dict.fromkeys(recorded for recorded, _ in self._clocks) if one not in taken]
+            free = [recorded for recorded in dict.fromkeys(key[0] for key in self._clocks) if recorded not in taken]
             if free:
                 self._bound[call] = call if call in free else free[0]
         recorded = self._bound.get(call, call)
         return recorded, self._clocks.get((recorded, thread), [])
 
     def serves(self, *addresses: str) -> bool:
-        """Return True if something is recorded of a server, by any of its addresses."""
+        """Return True if traffic with a server is recorded, under any of its addresses."""
         loose = self.matching is not None and self.matching.any_server
         return loose or not self.addresses.isdisjoint(addresses)
 
@@ -127,13 +121,13 @@ class InteractionStore:
             kind: TCP or TLS.
             address: host and port.
         """
-        line = self._at.get(address)
-        while line and line[0].played:
-            line.popleft()
-        if not line or not line[0].interaction.uri.startswith(kind):
+        entries = self._at.get(address)
+        while entries and entries[0].played:
+            entries.popleft()
+        if not entries or not entries[0].interaction.uri.startswith(kind):
             return None
-        line[0].played = True
-        return line.popleft().interaction
+        entries[0].played = True
+        return entries.popleft().interaction
 
     def tls(self, address: str) -> dict[str, object]:
         """Return the TLS properties of a server."""
@@ -144,42 +138,32 @@ class InteractionStore:
 
     def take(self, live: Subject, call: Call) -> Interaction | str:
         """Return the interaction to replay for a request, or the reason why there is none."""
-        shelf = self._shelves.get(live.key())
-        if shelf is None:
+        queue = self._queues.get(live.key())
+        if queue is None:
             return self._unknown(live)
-        for one in self._calls(shelf, call):
-            line = shelf.by_call.get(one)
-            while line and line[0].played:
-                line.popleft()
-            if line:
-                if call is not None and one is not None:
-                    self._bound.setdefault(call, one)
-                return self._played(line.popleft())
-        return self._again(shelf, live, call)
-
-    def _calls(self, shelf: InteractionQueue, call: Call) -> list[Call]:
-        """Return the recorded calls that may have the response to a live call's request, best first."""
-        if call in self._bound:
-            return [self._bound[call], None]
         taken = set(self._bound.values())
-        free = [one for one in shelf.by_call if one not in taken]
-        return sorted(free, key=lambda one: (one != call, one is None))
-
-    def _played(self, entry: Entry) -> Interaction:
-        entry.played = True
-        return entry.interaction
-
-    def _again(self, shelf: InteractionQueue, live: Subject, call: Call) -> Interaction | str:
+        # The recorded calls that may have the response, best first.
+        calls = [recorded for recorded in queue.by_call if recorded not in taken]
+        calls.sort(key=lambda recorded: (recorded != call, recorded is None))
+        for recorded in [self._bound[call], None] if call in self._bound else calls:
+            entries = queue.by_call.get(recorded)
+            while entries and entries[0].played:
+                entries.popleft()
+            if entries:
+                if call is not None and recorded is not None:
+                    self._bound.setdefault(call, recorded)
+                entry = entries.popleft()
+                entry.played = True
+                return entry.interaction
         recorded = self._bound.get(call, call)
-        own = [entry for entry in shelf.all if call is None or entry.call == recorded]
+        own = [entry for entry in queue.all if call is None or entry.call == recorded]
         if live.method in SAFE and len(own) > 1:
             self.extra += 1
             return own[-1].interaction
-        left = [entry for entry in shelf.all if not entry.played]
-        if left:
-            calls = ", ".join(sorted({str(entry.call) for entry in left}))
-            return f"{live}: recorded for another call ({calls}), and this one has had all of its own"
-        times = "once" if len(shelf.all) == 1 else f"{len(shelf.all)} times"
+        others = sorted({str(entry.call) for entry in queue.all if not entry.played})
+        if others:
+            return f"{live}: recorded for another call ({', '.join(others)}), and this one has had all of its own"
+        times = "once" if len(queue.all) == 1 else f"{len(queue.all)} times"
         return f"{live}: used up: it is recorded {times}, and has been played as often"
 
     def _unknown(self, live: Subject) -> str:
@@ -188,18 +172,17 @@ class InteractionStore:
             paths = sorted({entry.subject.method for entry in self._entries if entry.subject.path == live.path})
             hint = f"; with this path there are {', '.join(paths)}" if paths else ""
             return f"{live}: never recorded{hint}"
-        entry, found = min(
+        entry, differences = min(
             ((entry, different(entry.subject, live)) for entry in near[-COMPARED:]), key=lambda pair: len(pair[1])
         )
-        text = "; ".join(text for _, text in found[:SHOWN]) + (
-            f"; and {len(found) - SHOWN} more" if len(found) > SHOWN else ""
-        )
-        pointers = list(dict.fromkeys(pointer for pointer, _ in found[:SHOWN]))
+        text = "; ".join(text for _, text in differences[:SHOWN])
+        text += f"; and {len(differences) - SHOWN} more" if len(differences) > SHOWN else ""
+        pointers = list(dict.fromkeys(pointer for pointer, _ in differences[:SHOWN]))
         ignored = " ".join(f"--ignore {quote(pointer)}" for pointer in pointers)
         remedy = f"record it again, or set aside what may differ ({ignored})"
         return f"{live}: differs from recorded interaction {entry.number}: {text}; {remedy}"
 
-    # --- The end -----------------------------------------------------------------------------------------------------
+    # --- End of the session ------------------------------------------------------------------------------------------
 
     def never_played(self) -> list[str]:
         """Return a description of the interactions that were not requested: the first few, and their number.
@@ -216,32 +199,24 @@ class InteractionStore:
         return lines + ([f"  and {len(left) - LISTED} more"] if len(left) > LISTED else [])
 
     def _is_spare(self, entry: Entry) -> bool:
-        each = entry.interaction
-        if each.uri.startswith((TCP, TLS)):
+        own = entry.interaction
+        if own.uri.startswith((TCP, TLS)):
             return True  # the number of attempts to reach a server depends on time
-        if each.method not in SAFE:
+        if own.method not in SAFE:
             return False
-        played = [one for one in self._shelves[entry.key].all if one.played and one.call == entry.call]
-        return bool(played) and _same_answer(played[-1].interaction, each)
+        queue = self._queues[entry.key].all
+        played = [other.interaction for other in queue if other.played and other.call == entry.call]
+        if not played or played[-1].status != own.status:
+            return False
+        contents = [body.whole() if body is not None else b"" for body in (played[-1].body, own.body)]
+        return contents[0] == contents[1]
 
 
-def place_of(each: Interaction) -> str:
+def place_of(interaction: Interaction) -> str:
     """Return host and port of an interaction."""
-    scheme, _, rest = each.uri.partition("://")
+    scheme, _, rest = interaction.uri.partition("://")
     host = rest.partition("/")[0].partition("?")[0].rpartition("@")[2].lower()
     name, _, port = host.rpartition(":")
     if name and port.isdigit() and not name.endswith(":"):
         return host
     return f"{host}:{'443' if scheme == 'https' else '80'}"
-
-
-def is_failed_connection(each: Interaction) -> bool:
-    """Return True if an interaction records a failed connection."""
-    return each.method == CONNECT and each.uri.startswith((TCP, TLS))
-
-
-def _same_answer(one: Interaction, other: Interaction) -> bool:
-    def content(each: Interaction) -> bytes:
-        return each.body.whole() if each.body is not None else b""
-
-    return one.status == other.status and content(one) == content(other)
