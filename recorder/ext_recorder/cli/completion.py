@@ -57,7 +57,14 @@ class _Words(ShellComplete):
             incomplete: the beginning of the word.
         """
         if _TAIL in args:
-            return _program(incomplete) if args[-1] == _TAIL else [CompletionItem(incomplete, "file")]
+            if args[-1] != _TAIL or not incomplete or "/" in incomplete:
+                return [CompletionItem(incomplete, "file")]
+            programs: set[str] = set()
+            for folder in os.get_exec_path():
+                with suppress(OSError):
+                    files = [file for file in Path(folder or ".").iterdir() if file.name.startswith(incomplete)]
+                    programs.update(file.name for file in files if os.access(file, os.X_OK))
+            return [CompletionItem(name) for name in sorted(programs)]
         option, equals, value = incomplete.partition("=")
         if not equals or not option.startswith(_TAIL):
             return super().get_completions(args, incomplete)
@@ -127,20 +134,6 @@ def completions(metavar: str, incomplete: str) -> Items:
     if metavar == "COMMAND" and not incomplete:
         return [CompletionItem(_TAIL)]
     return [CompletionItem(name) for name in SHELLS if metavar == "SHELL" and name.startswith(incomplete)]
-
-
-def _program(incomplete: str) -> Items:
-    """Return programs in PATH; a file if a folder or nothing was typed."""
-    if not incomplete or "/" in incomplete:
-        return [CompletionItem(incomplete, "file")]
-    names: set[str] = set()
-    for folder in os.get_exec_path():
-        try:
-            files = list(Path(folder or ".").iterdir())
-        except OSError:
-            continue
-        names.update(file.name for file in files if file.name.startswith(incomplete) and os.access(file, os.X_OK))
-    return [CompletionItem(name) for name in sorted(names)]
 
 
 def _cassettes(incomplete: str, suffixes: tuple[str, ...]) -> Iterator[CompletionItem[str]]:

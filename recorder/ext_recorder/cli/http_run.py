@@ -35,7 +35,7 @@ class NoNotes(EventQueue):
     """Event queue that drops all events: the messages on stdio are not recorded."""
 
     def __init__(self) -> None:
-        self._held = os.pipe()  # both ends stay open, because there is no writer process
+        self._held = os.pipe()  # both ends stay open: no writer process reads them
         super().__init__(0, os.dup(self._held[1]), self._held[0], "", Journal())
         self.on = False
         self.journal.close()

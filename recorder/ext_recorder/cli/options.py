@@ -135,7 +135,7 @@ def behind(values: Values, words: str, what: str = "the command") -> tuple[str, 
         what: description of the command, for the message.
 
     Raises:
-        UsageError: there is no command.
+        UsageError: the command is missing.
     """
     if values["COMMAND"]:
         return values["COMMAND"]

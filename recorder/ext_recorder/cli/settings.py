@@ -235,30 +235,24 @@ class Settings:
         return f"{head}{mark}{self._absolute(path)}"
 
     def _wrong(self, place: tuple[str, ...], problem: str) -> UsageError:
-        line = _line(self.file, place)
-        where = f"{self.file.path}:{line}" if line else self.file.path
+        """Return an error with the line of a key, if it is written in a form that this search recognizes."""
+        wanted = ".".join((*(_TOOL if self.file.shared else ()), *place))
+        header, where = "", self.file.path
+        for number, line in enumerate(self.file.data.decode(errors="replace").splitlines(), 1):
+            text = line.strip()
+            if text.startswith("["):
+                header = key = _bare(text.partition("]")[0].lstrip("["))
+            else:
+                name = _bare(text.partition("=")[0]) if "=" in text else ""
+                key = f"{header}.{name}" if header else name
+            if key == wanted:
+                where = f"{self.file.path}:{number}"
+                break
         return UsageError(f"{where}: {'.'.join(place) or '.'.join(_TOOL)}: {problem}")
 
 
 def _kind(value: object) -> str:
     return _KINDS.get(type(value), "a date or time") if value != "" else "an empty string"
-
-
-def _line(file: ProjectFile, place: tuple[str, ...]) -> int:
-    """Return the line of a key, counted from 1; 0 if it is written in a form that this search does not read."""
-    wanted = ".".join((*(_TOOL if file.shared else ()), *place))
-    header = ""
-    for number, line in enumerate(file.data.decode(errors="replace").splitlines(), 1):
-        text = line.strip()
-        if text.startswith("["):
-            header = _bare(text.partition("]")[0].lstrip("["))
-            if header == wanted:
-                return number
-        elif "=" in text:
-            key = _bare(text.partition("=")[0])
-            if (f"{header}.{key}" if header else key) == wanted:
-                return number
-    return 0
 
 
 def _bare(key: str) -> str:

@@ -89,23 +89,23 @@ def _interaction(item: Mapping[str, object]) -> Interaction:
     request, response = item["request"], item["response"]
     if not isinstance(request, dict) or not isinstance(response, dict):
         raise TypeError("expected mappings as `request` and `response`")
-    made = Interaction(str(request["method"]), str(request["uri"]), _pairs(request.get("headers")))
-    made.request_body = Body(_bytes(request.get("body")))
+    interaction = Interaction(str(request["method"]), str(request["uri"]), _pairs(request.get("headers")))
+    interaction.request_body = Body(_bytes(request.get("body")))
     status, body = response["status"], response["body"]
     if not isinstance(status, dict) or not isinstance(body, dict):
         raise TypeError("expected mappings as `status` and `body`")
-    made.status, made.reason = int(status["code"]), str(status.get("message") or "")
-    made.headers = _ordered(_pairs(response.get("headers")), item.get("order"))
-    made.body = Body(_bytes(body.get("string")))
-    made.call = call_id(item.get("call"))
-    made.time, made.elapsed = _number(item.get("t")), _number(item.get("elapsed"))
-    made.http_version = str(item.get("http_version") or "1.1")
+    interaction.status, interaction.reason = int(status["code"]), str(status.get("message") or "")
+    interaction.headers = _ordered(_pairs(response.get("headers")), item.get("order"))
+    interaction.body = Body(_bytes(body.get("string")))
+    interaction.call = call_id(item.get("call"))
+    interaction.time, interaction.elapsed = _number(item.get("t")), _number(item.get("elapsed"))
+    interaction.http_version = str(item.get("http_version") or "1.1")
     error = item.get("error")
-    made.error = dict(error) if isinstance(error, dict) else None
-    made.chunks, made.reads = _sizes(item.get("chunks")), _sizes(item.get("reads"))
-    made.cut = item.get("cut") is True
-    made.peer, made.socket = str(item.get("peer") or ""), str(item.get("socket") or "")
-    return made
+    interaction.error = dict(error) if isinstance(error, dict) else None
+    interaction.chunks, interaction.reads = _sizes(item.get("chunks")), _sizes(item.get("reads"))
+    interaction.cut = item.get("cut") is True
+    interaction.peer, interaction.socket = str(item.get("peer") or ""), str(item.get("socket") or "")
+    return interaction
 
 
 def _sizes(value: object) -> list[int]:

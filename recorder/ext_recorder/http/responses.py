@@ -39,36 +39,35 @@ class PlayedResponse(NamedTuple):
     piecewise: bool = False
 
 
-def response(found: Interaction, method: str, live: Live, *, failed: bool) -> PlayedResponse:
+def response(recorded: Interaction, method: str, live: Live, *, failed: bool) -> PlayedResponse:
     """Return a recorded response in the form to send.
 
     Args:
-        found: recorded interaction.
         method: of the request.
         live: replaces placeholders in recorded paths by paths of this machine.
         failed: the response was not ended by the server.
     """
-    headers = [(name, live(value.encode()).decode()) for name, value in found.headers]
-    body = found.body or Body()
+    headers = [(name, live(value.encode()).decode()) for name, value in recorded.headers]
+    body = recorded.body or Body()
     if body.size <= HEAD_LIMIT and (changed := live(data := body.whole())) != data:
         body = Body(changed)
         headers = [(n, str(body.size) if n.lower() == "content-length" else v) for n, v in headers]
     framing = {name.lower(): value.lower() for name, value in headers}
-    has_body = method != "HEAD" and found.status not in NO_BODY
+    has_body = method != "HEAD" and recorded.status not in NO_BODY
     open_ended = has_body and "content-length" not in framing and "chunked" not in framing.get("transfer-encoding", "")
-    end = failed or (open_ended and not is_tunnel(found, method)) or asks_to_close(headers)
-    end = end or (found.http_version == "1.0" and "keep-alive" not in framing.get("connection", ""))
-    pieces = _bytes(found, headers, body if has_body else None, whole=not failed)
-    if found.reads:
-        return PlayedResponse(_pieces(b"".join(pieces), found.reads), end, piecewise=True)
+    end = failed or (open_ended and not is_tunnel(recorded, method)) or asks_to_close(headers)
+    end = end or (recorded.http_version == "1.0" and "keep-alive" not in framing.get("connection", ""))
+    pieces = _bytes(recorded, headers, body if has_body else None, whole=not failed)
+    if recorded.reads:
+        return PlayedResponse(_pieces(b"".join(pieces), recorded.reads), end, piecewise=True)
     if body.size <= PIECE:  # it was read at once
         return PlayedResponse(iter([b"".join(pieces)]), end)
     return PlayedResponse(pieces, end)
 
 
-def is_tunnel(found: Interaction, method: str) -> bool:
+def is_tunnel(recorded: Interaction, method: str) -> bool:
     """Return True if a proxy has opened a tunnel."""
-    return method == "CONNECT" and 200 <= found.status < 300
+    return method == "CONNECT" and 200 <= recorded.status < 300
 
 
 def asks_to_close(headers: Headers) -> bool:
@@ -76,9 +75,9 @@ def asks_to_close(headers: Headers) -> bool:
     return any(name.lower() == "connection" and "close" in value.lower() for name, value in headers)
 
 
-def _bytes(found: Interaction, headers: Headers, body: Body | None, *, whole: bool) -> Iterator[bytes]:
+def _bytes(recorded: Interaction, headers: Headers, body: Body | None, *, whole: bool) -> Iterator[bytes]:
     lines = [
-        f"HTTP/{found.http_version} {found.status} {found.reason}",
+        f"HTTP/{recorded.http_version} {recorded.status} {recorded.reason}",
         *(f"{name}: {value}" for name, value in headers),
     ]
     yield ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1", "replace")
@@ -87,7 +86,7 @@ def _bytes(found: Interaction, headers: Headers, body: Body | None, *, whole: bo
     if not any(name.lower() == "transfer-encoding" and "chunked" in value.lower() for name, value in headers):
         yield from body.pieces()
         return
-    for chunk in _chunks(body, found.chunks):
+    for chunk in _chunks(body, recorded.chunks):
         yield b"%x\r\n%b\r\n" % (len(chunk), chunk)
     if whole:
         yield b"0\r\n\r\n"

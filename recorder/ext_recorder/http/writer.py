@@ -146,7 +146,14 @@ class Writer:
         """
         self._end(values)
         if any(claim is not None for claim in claims):
-            self._claim(claims)
+            # Add the calls of interactions that have none yet, in a copy that replaces the partial file.
+            calls = iter(claims)
+            copy = self._partial.with_name(self._partial.name + ".claimed")
+            with self._partial.open("rb") as old, copy.open("wb") as new:
+                for line in old:
+                    # No line of a body has less indentation.
+                    new.write(b"  " + _dumped({"call": next(calls)}).encode() if line == UNCLAIMED else line)
+            copy.replace(self._partial)
         os.fsync(self._fd)
         self._partial.replace(self._path)
         os.close(self._fd)
@@ -160,16 +167,6 @@ class Writer:
     def _end(self, values: Mapping[str, object]) -> None:
         tail = "" if self.count else "interactions: []\n"
         self._write((tail + _dumped({"version": 1, **values})).encode())
-
-    def _claim(self, claims: list[Call]) -> None:
-        """Add the calls of interactions that have none yet, in a copy that replaces the partial file."""
-        left = iter(claims)
-        copy = self._partial.with_name(self._partial.name + ".claimed")
-        with self._partial.open("rb") as old, copy.open("wb") as new:
-            for line in old:
-                # No line of a body has less indentation.
-                new.write(b"  " + _dumped({"call": next(left)}).encode() if line == UNCLAIMED else line)
-        copy.replace(self._partial)
 
     def _write(self, data: bytes) -> None:
         view = memoryview(data)

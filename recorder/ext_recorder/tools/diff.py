@@ -25,7 +25,7 @@ from ext_sdk.core.wire.framing import FRAMINGS
 from .message_list import MessageList, messages
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Iterable, Sequence
+    from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
     from pathlib import Path
 
     from ext_recorder.protocols.dialect import ClassifiedMessage
@@ -149,7 +149,14 @@ class _Diff:
             self._texts(1, [*(pair[1] for pair in (*compared, *reordered[:KEPT])), *right[:KEPT]]),
         ]
         for first, second in compared:
-            self._compare(first, second, texts[0], texts[1])
+            self._compare_messages(first.place, second.place, texts)
+            for (place, _), (other_place, _) in zip(first.responses, second.responses, strict=False):
+                self._compare_messages(place, other_place, texts, first)
+            count = min(len(first.responses), len(second.responses))
+            for side, kind, responses in ((0, "missing", first.responses), (1, "unexpected", second.responses)):
+                for place, _ in responses[count:]:
+                    response = texts[side][place]
+                    self._add_single(kind, describe(response, first.method), place[0], side, response)
         for first, second in reordered:
             subject = _subject(first, texts[0].get(first.place))
             where, there = f"{self._names[0]}:{first.place[0]}", f"{self._names[1]}:{second.place[0]}"
@@ -178,33 +185,14 @@ class _Diff:
                             texts[reader.line, index] = self._comparison.dialect.classify(clean)
         return texts
 
-    def _compare(
-        self,
-        one: Message,
-        other: Message,
-        first: dict[Place, ClassifiedMessage],
-        second: dict[Place, ClassifiedMessage],
-    ) -> None:
-        self._compare_messages(one.place, other.place, first, second)
-        for (place, _), (other_place, _) in zip(one.responses, other.responses, strict=False):
-            self._compare_messages(place, other_place, first, second, one)
-        for responses, side, texts in (
-            (one.responses[len(other.responses) :], 0, first),
-            (other.responses[len(one.responses) :], 1, second),
-        ):
-            for place, _ in responses:
-                subject = describe(texts[place], one.method)
-                self._add_single(("missing", "unexpected")[side], subject, place[0], side, texts[place])
-
     def _compare_messages(
         self,
         place: Place,
         other_place: Place,
-        first: dict[Place, ClassifiedMessage],
-        second: dict[Place, ClassifiedMessage],
+        texts: Sequence[Mapping[Place, ClassifiedMessage]],
         call: Message | None = None,
     ) -> None:
-        one, other = first[place], second[other_place]
+        one, other = texts[0][place], texts[1][other_place]
         answered, about = (call.method, call.about) if call else ("", "")
         differences = self._comparison.differences(
             one, other, self._names_map, answered=answered, about=about, most=SHOWN_PLACES

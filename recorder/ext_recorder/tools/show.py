@@ -29,10 +29,7 @@ from .timeline import Timeline
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from typing import TextIO
-
-    from ext_recorder.cassette.header import Header
 
     from .timeline import Entry
 
@@ -81,25 +78,22 @@ def show(
         if color is None:
             color = on_terminal and "NO_COLOR" not in os.environ
         width = get_terminal_size().columns if on_terminal else PLAIN_WIDTH
-        file.writelines(redactor.redact_text(line) + "\n" for line in _header_lines(name or path, reader.header))
+        header = reader.header
+        when = f", recorded {header.recorded}" if header.recorded else ""
+        by = f" by ext-recorder {header.recorder}" if header.recorder else ""
+        lines = [f"{name or path}: {header.protocol} over {header.framing}{when}{by}"]
+        for title, values in (
+            ("command", " ".join(header.command)),
+            ("environment", ", ".join(f"{variable}={value}" for variable, value in header.environment.items())),
+            ("bindings", ", ".join(f"{binding} is {value}" for binding, value in header.bindings.items())),
+        ):
+            lines += [visible(f"{title}: {values}")] if values else []
+        file.writelines(redactor.redact_text(line) + "\n" for line in [*lines, ""])
         for event in reader:
             for entry in timeline.entries(event):
                 file.write(_line(entry, 0 if raw else width, raw=raw, color=color) + "\n")
         if reader.redacted:
             file.write(f"\nredacted: {', '.join(reader.redacted)}\n")
-
-
-def _header_lines(path: str, header: Header) -> Iterator[str]:
-    when = f", recorded {header.recorded}" if header.recorded else ""
-    by = f" by ext-recorder {header.recorder}" if header.recorder else ""
-    yield f"{path}: {header.protocol} over {header.framing}{when}{by}"
-    if header.command:
-        yield visible("command: " + " ".join(header.command))
-    if header.environment:
-        yield visible("environment: " + ", ".join(f"{name}={value}" for name, value in header.environment.items()))
-    if header.bindings:
-        yield visible("bindings: " + ", ".join(f"{name} is {value}" for name, value in header.bindings.items()))
-    yield ""
 
 
 def _line(entry: Entry, width: int, *, raw: bool, color: bool) -> str:

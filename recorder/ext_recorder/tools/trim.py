@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from ext_recorder.protocols.dialect import ClassifiedMessage, Dialect
-    from ext_sdk.core.wire.framing import Framing
 
 
 class Part:
@@ -67,6 +66,17 @@ class Part:
         """Return True if `without` names messages of this method."""
         return bool({method, f"{method} {about}"} & self.without)
 
+    def check(self, path: str, selection: MessageFilter) -> None:
+        """Check, after the last event, that the session has all calls and methods. Raises UsageError."""
+        beyond = [first for first, _ in self.calls if first > selection.requests]
+        if beyond:
+            raise UsageError(f"--calls {beyond[0]}: the host's requests in {path} are 1 to {selection.requests}")
+        known = [method for method in selection.methods if method]
+        for option, names in (("only", self.only), ("without", self.without)):
+            for name in sorted(names):
+                if name.partition(" ")[0] not in known:
+                    raise UsageError(f"--{option} {name}: no such method in {path}; there are {', '.join(known)}")
+
 
 def parse_calls(text: str) -> tuple[tuple[int, int], ...]:
     """Parse ranges such as `3-7,9`. Raises UsageError."""
@@ -101,25 +111,16 @@ def trim(path: Path, target: Path, part: Part, *, replace: bool = False) -> tupl
         dialect = dialect_of(reader.header, str(path))
         framing = FRAMINGS[reader.header.framing]
         selection = MessageFilter(dialect, framing, _Policy(dialect, part))
-        lines = _lines(reader, selection, part, framing)
-        write_cassette(target, reader.header, lines, lambda: reader.redacted or (), replace=replace)
+
+        def lines() -> Iterator[bytes]:
+            for event in reader:
+                kept = selection.filter(event)
+                if kept is not None:
+                    yield encode_event(kept, framing)
+            part.check(reader.path, selection)
+
+        write_cassette(target, reader.header, lines(), lambda: reader.redacted or (), replace=replace)
     return selection.kept, selection.all
-
-
-def _lines(reader: Reader, selection: MessageFilter, part: Part, framing: Framing) -> Iterator[bytes]:
-    """Yield the lines to keep. Raises UsageError at the end, if the session does not have all that `part` names."""
-    for event in reader:
-        kept = selection.filter(event)
-        if kept is not None:
-            yield encode_event(kept, framing)
-    beyond = [first for first, _ in part.calls if first > selection.requests]
-    if beyond:
-        raise UsageError(f"--calls {beyond[0]}: the host's requests in {reader.path} are 1 to {selection.requests}")
-    known = [method for method in selection.methods if method]
-    for option, names in (("only", part.only), ("without", part.without)):
-        for name in sorted(names):
-            if name.partition(" ")[0] not in known:
-                raise UsageError(f"--{option} {name}: no such method in {reader.path}; there are {', '.join(known)}")
 
 
 class _Policy:

@@ -53,7 +53,7 @@ class Commands:
         return len(NAMES)
 
     def get(self, name: str) -> Command | None:
-        """Return the command with this name; None if there is no such command."""
+        """Return the command with this name; None if it does not exist."""
         return self[name] if name in NAMES else None
 
     def values(self) -> list[Command]:

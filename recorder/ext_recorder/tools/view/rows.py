@@ -78,10 +78,25 @@ class Rows:
             self._answer(entry, line, self._calls[entry.call])
         elif len(self) >= MOST_ROWS:
             self.left_out += 1
-        elif entry.message is None:
-            self._plain(entry, line)
-        else:
+        elif entry.message is not None:
             self._message(entry, entry.message, line)
+        else:  # a stderr line, a mark, or bytes that are not a message
+            # An empty line on standard error, and one that is not UTF-8, is a line.
+            kind = "stderr" if entry.stream == "err" and entry.kind == "junk" else entry.kind
+            mark = not entry.payload and kind not in {"stderr", "junk", "other"}
+            text = entry.text if kind in {"stderr", "junk", "other"} else entry.payload  # without colors
+            wrong = kind == "junk" or (kind == "exit" and entry.label != "exit 0")
+            self.append(
+                "mark" if mark else kind,
+                entry.time,
+                None,
+                status="error" if wrong else "",
+                stream=entry.stream,
+                conn=entry.conn,
+                method="" if kind == "stderr" else entry.label,
+                line=line,
+                request=-1 if mark else self._bodies.add_raw(text, line=line),
+            )
 
     def append(self, kind: str, time: float, took: float | None, /, **values: int | str) -> int:
         """Append a row. Return its number. Columns that are not named are empty."""
@@ -106,25 +121,6 @@ class Rows:
         return {"texts": list(self._texts), "further": self._further, **self._columns}
 
     # --- One entry ----------------------------------------------------------------------------------------------------
-
-    def _plain(self, entry: Entry, line: int) -> None:
-        """Append a stderr line, a mark, or bytes that are not a message."""
-        # An empty line on standard error, and one that is not UTF-8, is a line.
-        kind = "stderr" if entry.stream == "err" and entry.kind == "junk" else entry.kind
-        mark = not entry.payload and kind not in {"stderr", "junk", "other"}
-        text = entry.text if kind in {"stderr", "junk", "other"} else entry.payload  # without colors
-        wrong = kind == "junk" or (kind == "exit" and entry.label != "exit 0")
-        self.append(
-            "mark" if mark else kind,
-            entry.time,
-            None,
-            status="error" if wrong else "",
-            stream=entry.stream,
-            conn=entry.conn,
-            method="" if kind == "stderr" else entry.label,
-            line=line,
-            request=-1 if mark else self._bodies.add_raw(text, line=line),
-        )
 
     def _message(self, entry: Entry, message: ClassifiedMessage, line: int) -> None:
         host = entry.stream == "in"

@@ -169,7 +169,7 @@ def test_the_default_rules_decide_as_no_rules_do(body: object, query: list[tuple
         ("ignore", "query:nonce", "expected a pointer into HTTP requests"),
         ("ignore", "POST /params/id", "expected a pointer into HTTP requests"),
         ("match_on", "/params/id", "expected a pointer into HTTP requests"),
-        ("match_on", "bodies", f"expected one of {', '.join(WORDS)}, or a place"),
+        ("match_on", "bodies", f"expected one of {', '.join(WORDS)}, or a pointer"),
         ("mask", "(", "not a regular expression"),
         ("mask", "@uid", "expected a regular expression or one of @uuid"),
     ],

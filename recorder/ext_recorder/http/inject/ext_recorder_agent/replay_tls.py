@@ -240,11 +240,9 @@ def _certificate(properties: Event, binary_form: bool) -> object:
     encoded = str(properties.get("certificate") or "")
     if not encoded:
         return None
-    return b64decode(encoded) if binary_form else _decoded(encoded)
-
-
-def _decoded(encoded: str) -> object:
-    """Return a certificate as a dictionary; the ssl module offers that for files only."""
+    if binary_form:
+        return b64decode(encoded)
+    # The ssl module converts a certificate to a dictionary only if it is in a file.
     import _ssl
     import tempfile
 
