@@ -1,4 +1,4 @@
-"""Age of a cassette: a recording of a server that has changed since then tests nothing (`--max-age`)."""
+"""Age of a cassette (`--max-age`): an old recording of a server that has changed since then tests nothing."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ def is_old(path: str, header: Header, most: str) -> bool:
 
     Args:
         path: the file.
-        header: of it.
+        header: of the file.
         most: the value of the option; "" for any age.
 
     Raises:
-        UsageError: it is not an age.
+        UsageError: the value is not an age.
         CassetteError: the cassette has no date.
     """
     return bool(most) and _age(path, header) > seconds(most)
@@ -46,12 +46,16 @@ def check(path: str, header: Header, most: str) -> None:
 
 
 def problem(path: str, header: Header, most: str) -> str:
-    """Return what is wrong with a cassette that is old."""
+    """Return the error message for a cassette that is too old."""
     return f"{path}: {_problem(path, header, most)}"
 
 
 def _problem(path: str, header: Header, most: str) -> str:
-    return f"recorded {_words(_age(path, header))} ago ({header.recorded}), and --max-age is {most}"
+    age = _age(path, header)
+    counts = ((int(age // _UNITS[unit]), name) for unit, name in _NAMES)
+    count, name = next(((count, name) for count, name in counts if count), (0, ""))
+    words = f"{count} {name}{'s' if count > 1 else ''}" if count else "less than a minute"
+    return f"recorded {words} ago ({header.recorded}), and --max-age is {most}"
 
 
 def _age(path: str, header: Header) -> float:
@@ -63,11 +67,3 @@ def _age(path: str, header: Header) -> float:
         found = f"`recorded: {header.recorded}`" if header.recorded else "no `recorded:` in its head"
         raise CassetteError(path, 0, f"--max-age needs the date of the recording, found {found}") from None
     return time.time() - recorded.timestamp()
-
-
-def _words(age: float) -> str:
-    for unit, name in _NAMES:
-        count = int(age // _UNITS[unit])
-        if count:
-            return f"{count} {name}{'s' if count > 1 else ''}"
-    return "less than a minute"

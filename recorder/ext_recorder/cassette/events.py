@@ -1,9 +1,9 @@
-r"""Events: what happened in a session, one a line.
+r"""Events of a session, one on each line of the cassette.
 
     - {t: 0.000123, in: '{"jsonrpc":"2.0",…}'}   a message of the host: its payload, without framing
     - {t: 0.021000, out: '…'}                    a message of the child
     - {t: 0.021100, err: 'a line'}               a line on the child's stderr, without its line feed
-    - {t: 0.022500, err: "\e[32mok\e[0m\r"}       the same with control characters, as escapes
+    - {t: 0.022500, err: "\e[32mok\e[0m\r"}       a line with control characters, as escapes
     - {t: 0.023000, out: {text: '> '}}           exact bytes, framing included; also for in and err
     - {t: 0.023500, out: {raw: 'AP8='}}          the same in base64
     - {t: 0.140000, eof: in}                     no more bytes come in from the host; also out and err

@@ -1,7 +1,7 @@
-"""One event line taken apart by hand: the reader's inner loop, some fifty times as fast as a YAML loader.
+"""Parser for event lines, the inner loop of the reader: some fifty times as fast as a YAML loader.
 
-Only the forms that our own writer makes are known here. For anything else the answer is None, and PyYAML
-decides; where this module does answer, PyYAML would say the same.
+It only supports the forms that `writer` writes, with the same results as PyYAML. It returns None for any other form,
+which PyYAML then parses.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 CUT_OFF = "a file that was cut off: ext-recorder recover"  # the advice, before its path
 _SEAMS = frozenset({b"in: ", b"out: ", b"err: "})
-_LETTER = itemgetter(-4)  # of a seam: tells its stream
+_LETTER = itemgetter(-4)  # of a seam: identifies its stream
 _LETTERS: dict[int, Stream] = {b"in: "[-4]: "in", b"out: "[-4]: "out", b"err: "[-4]: "err"}
 IN, OUT = bytes([b"in: "[-4]]), bytes([b"out: "[-4]])
 _STREAMS: dict[bytes, Stream] = {b"in": "in", b"out": "out", b"err": "err"}
@@ -30,7 +30,7 @@ _MARKS: dict[bytes, MarkKind] = {
     b"open": "open",
     b"omitted": "omitted",
 }
-# Leaves plain bytes as they are: where it changes nothing, the bytes need no closer look.
+# Changes all bytes but plain ones: if it changes nothing, the bytes need no parser.
 _MARKED = bytes(byte if byte in PLAIN_BYTES else byte ^ 1 for byte in range(256))
 _WORD = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+")
 _LATEST = 1e9  # seconds; 31 years. Refuses inf and nan, too.
@@ -39,9 +39,9 @@ _SECONDS = frozenset(b"0" * count for count in range(1, 10))  # digits before th
 
 
 class Block:
-    """Usual lines of a cassette, cut and checked, of which events are made one by one.
+    """Usual lines of a cassette, cut and checked, from which events are created one by one.
 
-    Usual is a message of the one connection, of printable ASCII without quotation marks.
+    A usual line is a message of the only connection, of printable ASCII without quotation marks.
 
     Attributes:
         kinds: a letter for each event: IN, OUT, or that of stderr.
@@ -77,8 +77,8 @@ class Block:
 def cut(block: bytes) -> Block | None:
     """Cut whole lines at their quotation marks; return None unless each of them is a usual one.
 
-    What is left between the messages has few forms once its digits are set to 0, and only one of each is checked. That
-    each of them ends a line, and that there are no more lines, leaves no room for anything else.
+    The seams between the messages have few forms once their digits are set to 0, and each form is checked once. Each
+    seam ends a line, and the block has no other lines, so nothing else needs a check.
     """
     pieces = block.split(b"'")
     payloads = pieces[1::2]
@@ -95,14 +95,14 @@ def cut(block: bytes) -> Block | None:
 
 
 def _is_usual_seam(form: bytes) -> bool:
-    """Return whether this is what stands between two messages, with zeros for its digits."""
+    """Return True if this is the text between two messages, with zeros for its digits."""
     stamp, _, name = form.partition(b", ")
     whole, _, fraction = stamp[8:].partition(b".")
     return name in _SEAMS and stamp[:8] == b"}\n- {t: " and fraction == b"000000" and whole in _SECONDS
 
 
 def parse_line(line: bytes) -> Event | None:
-    """The event on a line, its line feed included; None for a line that is not of our own writing."""
+    """Return the event on a line, which includes its line feed; None for a form that `writer` does not write."""
     head, _, body = line.partition(b": '")
     stamp, _, name = head.partition(b", ")
     stream = _STREAMS.get(name)
@@ -122,7 +122,7 @@ def parse_line(line: bytes) -> Event | None:
 
 
 def _other_line(line: bytes) -> Event | None:
-    """A line with something else than a message of the one connection."""
+    """Parse raw bytes, marks, further connections and header lines, which are few in most cassettes."""
     try:
         _, _, stamp, key, body = line.split(b" ", 4)
         time = float(stamp[:-1])
@@ -130,7 +130,22 @@ def _other_line(line: bytes) -> Event | None:
         return None
     if not line.startswith(b"- {t: ") or stamp[-1:] != b"," or not 0 <= time < _LATEST:
         return None
-    return _other_form(time, key, body)
+    conn = 1
+    if key == b"conn:":
+        number, _, rest = body.partition(b", ")
+        key, _, body = rest.partition(b" ")
+        if not number.isdigit() or (number.startswith(b"0") and number != b"0"):
+            return None
+        conn = int(number)
+    if not body.endswith(b"}\n") or key[-1:] != b":":
+        return None
+    body = body[:-2]
+    if stream := _STREAMS.get(key[:-1]):
+        return _data(stream, time, body, conn)
+    kind = _MARKS.get(key[:-1])
+    if kind is None or not body or not (_WORD | {0x20}).issuperset(body):
+        return None
+    return mark_of(kind, time, body.decode(), conn)
 
 
 def _unquoted(body: bytes) -> bytes | None:
@@ -144,32 +159,8 @@ def _unquoted(body: bytes) -> bytes | None:
     return body.replace(b"''", b"'")
 
 
-def _other_form(time: float, key: bytes, body: bytes) -> Event | None:
-    """Parse raw bytes, marks, further connections and header lines, which are few in most cassettes."""
-    conn = 1
-    if key == b"conn:":
-        number, _, rest = body.partition(b", ")
-        key, _, body = rest.partition(b" ")
-        if not number.isdigit() or (number.startswith(b"0") and number != b"0"):
-            return None
-        conn = int(number)
-    if not body.endswith(b"}\n") or key[-1:] != b":":
-        return None
-    if mark := _MARKS.get(key[:-1]):
-        return _mark(mark, time, body[:-2], conn)
-    if stream := _STREAMS.get(key[:-1]):
-        return _data(stream, time, body[:-2], conn)
-    return None
-
-
-def _mark(kind: MarkKind, time: float, word: bytes, conn: int) -> Mark | None:
-    if not word or not (_WORD | {0x20}).issuperset(word):
-        return None
-    return mark_of(kind, time, word.decode(), conn)
-
-
 def mark_of(kind: MarkKind, time: float, word: str, conn: int) -> Mark | None:
-    """A mark from its word, or None where the word is none of its kind."""
+    """Return a mark with its value; None if the value is not valid for its kind."""
     if kind == "exit" and word.isdigit() and (len(word) == 1 or word[0] != "0") and len(word) <= 10:
         return Mark(kind, time, int(word), conn)
     if kind in {"exit", "signal"}:
@@ -186,42 +177,38 @@ def _data(stream: Stream, time: float, body: bytes, conn: int) -> Data | None:
         wire = raw_bytes(body[7:-2])
         return None if wire is None else Data(stream, time, wire, raw=True, conn=conn)
     if body.startswith(b"{text: ") and body.endswith(b"}"):
-        wire = _spelled(body[7:-1])
+        wire = _text_bytes(body[7:-1])
         return None if wire is None else Data(stream, time, wire, raw=True, conn=conn)
     head: tuple[str, ...] | None = ()
     if body.endswith(b"']"):
         body, _, lines = body.rpartition(b", head: [")
         head = _quoted_list(lines[:-1])
-    payload = _spelled(body)
+    payload = _text_bytes(body)
     if payload is None or head is None:
         return None
     return Data(stream, time, payload, head=head, conn=conn)
 
 
-def _spelled(scalar: bytes) -> bytes | None:
-    """Return the bytes of a text, from its YAML scalar; None for a form that is not of our own writing."""
+def _text_bytes(scalar: bytes) -> bytes | None:
+    """Return the bytes of a text, from its YAML scalar; None for a form that `writer` does not write."""
     if len(scalar) < 2 or scalar[:1] != scalar[-1:]:
         return None
     body = scalar[1:-1]
     if scalar[:1] == b"'":
         return _unquoted(body)
-    return _unescaped(body) if scalar[:1] == b'"' else None
-
-
-def _unescaped(body: bytes) -> bytes | None:
-    """Return what is between double quotation marks; None if a lone one, or what YAML refuses, is part of it."""
     try:
-        spelled = body.decode()
+        escaped = body.decode()
     except UnicodeDecodeError:
         return None
-    if not holds(spelled) or '"' in spelled.replace("\\\\", "").replace('\\"', ""):
+    is_valid = scalar[:1] == b'"' and holds(escaped)
+    if not is_valid or '"' in escaped.replace("\\\\", "").replace('\\"', ""):
         return None
-    text = unescaped(spelled)
+    text = unescaped(escaped)
     return None if text is None else text.encode()
 
 
 def raw_bytes(text: bytes) -> bytes | None:
-    """Base64 to bytes; None where it is none."""
+    """Return the bytes of a text in base64; None if it is not valid."""
     try:
         return a2b_base64(text, strict_mode=True)
     except Base64Error:
@@ -229,7 +216,7 @@ def raw_bytes(text: bytes) -> bytes | None:
 
 
 def _quoted_list(body: bytes) -> tuple[str, ...] | None:
-    """`'a', 'b'` to its items. An item with a quotation mark in it is left to PyYAML."""
+    """Return the items of `'a', 'b'`; None if an item contains a quotation mark, or for any other form."""
     if body[:1] != b"'" or body[-1:] != b"'" or len(body) < 2:
         return None
     items = [_unquoted(item) for item in body[1:-1].split(b"', '")]

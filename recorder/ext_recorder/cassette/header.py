@@ -74,7 +74,7 @@ class Header:
 
 
 def encode_header(header: Header) -> bytes:
-    """All lines up to and including `events:`."""
+    """Return all lines up to and including `events:`."""
     lines = [f"cassette: {VERSION}"]
     if header.recorder:
         lines.append(f"recorder: {_version(header.recorder)}")
@@ -91,7 +91,7 @@ def encode_header(header: Header) -> bytes:
 
 
 def encode_trailer(redacted: tuple[str, ...]) -> bytes:
-    """The lines behind the events. `redacted` names the rules that took something out."""
+    """Return the lines after the events. `redacted` lists the rules that have replaced something."""
     return f"redacted: {flow_list(redacted)}\n".encode()
 
 
@@ -109,7 +109,7 @@ def header_of(path: str, fields: dict[str, Flow], lines: Mapping[str, int] = NO_
     version = fields.get("cassette")
     if version is None:
         found = ", ".join(list(fields)[:4]) or "nothing"
-        advice = "the HTTP traffic of a session; its cassette stands beside it" if str(path).endswith(_HTTP) else ""
+        advice = "it is the HTTP traffic of a session; the cassette is next to it" if str(path).endswith(_HTTP) else ""
         raise CassetteError(path, 1, f"no cassette: expected a key `cassette: {VERSION}`, found {found}", advice)
     if version != str(VERSION):
         newer = isinstance(version, str) and version.isdigit() and int(version) > VERSION

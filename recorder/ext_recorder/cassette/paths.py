@@ -16,7 +16,7 @@ SUFFIX = ".http.yaml"
 
 
 def beside(cassette: str) -> str:
-    """The file that belongs to a cassette: session.http.yaml for session.yaml, and itself for one of its own."""
+    """Return the HTTP file of a cassette: session.http.yaml for session.yaml; an HTTP file itself if it is given."""
     return cassette if cassette.endswith(SUFFIX) else cassette.removesuffix(".yaml") + SUFFIX
 
 
@@ -32,10 +32,10 @@ _OPEN_FILES = ("/dev/", "/proc/")  # symbolic links here lead to open files: /de
 
 
 def target_of(name: str) -> str:
-    """Return the file that has a name, or would have it: the name itself, or the path that a symbolic link leads to.
+    """Return the file to write for a name: the name itself, or the target of a symbolic link.
 
     Raises:
-        UsageError: the name is that of something else than a file.
+        UsageError: the name belongs to something other than a file.
     """
     try:
         mode = os.lstat(name).st_mode
@@ -71,5 +71,5 @@ def is_open_file(name: str) -> bool:
 
 
 def partial_of(path: Path) -> Path:
-    """Return the file that a cassette is written to until its session ends."""
+    """Return the file to which a cassette is written until its session ends."""
     return path.with_name(path.name + ".partial")

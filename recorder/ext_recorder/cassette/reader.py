@@ -1,8 +1,7 @@
-"""Reading a cassette: its header at once, its events one by one, in constant memory.
+"""Reader of a cassette: its header at once, its events one by one, in constant memory.
 
-The way by hand (`lines`) is left for PyYAML's (`rewrapped`) line by line where a single line is not of our
-own writing, and for the whole file where it was re-wrapped. A file that is neither is a CassetteError with
-its line, never a shorter cassette.
+`fast_parser` parses the lines. PyYAML (`yaml_parser`) parses single lines that have another form, and the complete file
+if it was re-wrapped. Any other file is a CassetteError with its line, never a shorter cassette.
 """
 
 from __future__ import annotations
@@ -62,9 +61,9 @@ class Reader:
         self.line = 0
         self.block: Block | None = None
         self.redacted: tuple[str, ...] | None = None
-        self._trailer = False  # `redacted:` behind the events was seen: the file is whole
+        self._trailer = False  # `redacted:` after the events was read: the file is complete
         self._beside: list[Reader] = []
-        self._whole: list[tuple[int, Event]] = []  # all events, once PyYAML had to read the file
+        self._whole: list[tuple[int, Event]] = []  # all events, if PyYAML had to read the file
         try:
             self._file: BufferedReader = open(path, "rb")  # noqa: PTH123, SIM115 - pathlib is not imported for this alone
         except FileNotFoundError:
@@ -83,7 +82,7 @@ class Reader:
             raise
 
     def again(self) -> Reader:
-        """Another reader of the same events, at their start."""
+        """Return another reader of the same events, at their start."""
         return Reader(self.path)
 
     def beside(self) -> Reader:
@@ -157,38 +156,29 @@ class Reader:
         if self._trailer:  # nothing comes after it
             pass
         elif line.startswith(b"- "):
-            event = parse_line(line.rstrip() + b"\n") or self._by_yaml(line)
+            event = parse_line(line.rstrip() + b"\n")
+            if event is None:
+                from .yaml_parser import load_line
+
+                event = load_line(self.path, line)
             if event is not None:
                 return event
-        elif line.startswith(b"redacted: ") and self._is_trailer(line):
-            return None
-        self._fall_back(number, line)
-        return None
-
-    def _by_yaml(self, line: bytes) -> Event | None:
-        from .yaml_parser import load_line
-
-        return load_line(self.path, line)
-
-    def _is_trailer(self, line: bytes) -> bool:
-        value = _flow(line.partition(b":")[2])
-        if not isinstance(value, list):
-            return False
-        self.redacted = tuple(value)
-        self._trailer = True
-        return True
-
-    def _fall_back(self, number: int, line: bytes) -> None:
-        """Read all of the file by PyYAML."""
-        whole = not line or line.endswith(b"\n")
+        elif line.startswith(b"redacted: "):
+            value = _flow(line.partition(b":")[2])
+            if isinstance(value, list):
+                self.redacted = tuple(value)
+                self._trailer = True
+                return None
         try:
             self._load()
         except CassetteError as error:
-            if whole:
+            if not line or line.endswith(b"\n"):
                 raise
             raise CassetteError(self.path, number, "the last line is cut off", _recover(self.path)) from error
+        return None
 
     def _load(self) -> Header:
+        """Read the complete file with PyYAML."""
         from ext_recorder.cassette import yaml_parser
 
         self._file.seek(0)
@@ -204,14 +194,14 @@ class Reader:
 
 
 def read_header(path: str, file: BufferedReader) -> tuple[Header, int] | None:
-    """The header, and the line of its `events:`; None for a header that is not of our own writing.
+    """Return the header, and the line of its `events:`; None for a form that `writer` does not write.
 
     Args:
         path: for messages.
         file: at its start; afterwards at the first event.
 
     Raises:
-        CassetteError: a wrong value, another version.
+        CassetteError: a value is wrong, or the version is another one.
     """
     fields: dict[str, Flow] = {}
     lines: dict[str, int] = {}
@@ -230,11 +220,11 @@ def read_header(path: str, file: BufferedReader) -> tuple[Header, int] | None:
     return None
 
 
-_NO_ADDRESS = "from an address it is not played; fetch it first"
+_NO_ADDRESS = "a cassette must be a local file; download it first"
 
 
 def _recover(path: str) -> str:
-    """Return what helps with a file that has no end."""
+    """Return the advice for a file without an end."""
     return f"{CUT_OFF} {path}; one written by hand: end it with `redacted: []`"
 
 
@@ -246,7 +236,7 @@ def _flow(data: bytes) -> Flow | None:
 
 
 def dialect_of(header: Header, path: str) -> Dialect:
-    """The dialect of a cassette. Raises CassetteError."""
+    """Return the dialect of a cassette. Raises CassetteError."""
     dialect = DIALECTS.get(header.protocol)
     if dialect is None:
         known = ", ".join(DIALECTS)

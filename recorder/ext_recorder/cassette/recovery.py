@@ -1,10 +1,12 @@
-"""A cassette out of a partial one: what a recorder that was killed has left behind.
+"""Recovery of a cassette from the partial file of a killed recorder.
 
-Events are appended in whole lines, so at most the last line is cut off; it is dropped. Anything else that is
-broken is an error: it was not a crash of the recorder that did it.
+Events are appended in complete lines, so only the last line may be cut off; it is dropped. Any other invalid line is an
+error, since a crash of the recorder cannot cause it.
 """
 
 from __future__ import annotations
+
+from contextlib import suppress
 
 from ext_recorder.errors import CassetteError, UsageError
 from ext_sdk.core.atomic import atomic_write
@@ -30,8 +32,8 @@ class Recovered:
 
     Attributes:
         path: the cassette.
-        events: how many it holds.
-        dropped: bytes of the last line that were cut off, and are gone.
+        events: number of its events.
+        dropped: size in bytes of the last line, if it was cut off.
     """
 
     __slots__ = ("dropped", "events", "path")
@@ -63,8 +65,11 @@ def recover(partial: Path, cassette: Path | None = None, *, replace: bool = Fals
         hint = f"ext-recorder recover {left}" if left.exists() else "a killed recorder leaves NAME.partial next to NAME"
         raise UsageError(f"{partial}: no such file; {hint}")
     is_cassette = name_of(partial) == partial
-    if is_cassette and _is_complete(partial):
-        raise UsageError(f"{partial}: a complete cassette, nothing to recover")
+    if is_cassette:
+        with suppress(CassetteError), Reader(partial) as reader:
+            for _ in reader:
+                pass
+            raise UsageError(f"{partial}: a complete cassette, nothing to recover")
     if path.exists() and not replace and (cassette or not is_cassette):
         raise UsageError(f"{path} exists already: choose another name by -o, or replace it by --force")
     with hold(partial):
@@ -84,18 +89,8 @@ def name_of(partial: Path) -> Path:
     return partial.with_name(name)
 
 
-def _is_complete(cassette: Path) -> bool:
-    try:
-        with Reader(cassette) as reader:
-            for _ in reader:
-                pass
-    except CassetteError:
-        return False
-    return True
-
-
 class _Scan:
-    """The bytes of a whole cassette, out of the partial one's."""
+    """Lines of the cassette, made from those of the partial file."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -116,26 +111,22 @@ class _Scan:
                     yield line
                 elif line.startswith(b"redacted: ") and line.endswith(b"\n"):
                     break  # it was killed between its last line and the rename
-                elif self._whole(number, line):
+                elif not line.endswith(b"\n"):
+                    self.dropped = len(line)
+                else:
+                    self._check(number, line)
                     yield line
         if not self.events:
             raise CassetteError(self.path, 0, "holds no complete event: there is nothing to recover", _RECORD)
         yield encode_trailer(tuple(sorted(self._rules)))
 
-    def _whole(self, number: int, line: bytes) -> bool:
-        """Is this an event? A last line without its end is counted as dropped."""
-        if not line.endswith(b"\n"):
-            self.dropped = len(line)
-            return False
+    def _check(self, number: int, line: bytes) -> None:
+        """Count an event, and collect the rules of its placeholders. Raises CassetteError."""
         if parse_line(line) is None and load_line(str(self.path), line) is None:
             advice = "correct or remove this line; only a last line that is cut off is dropped"
             raise CassetteError(self.path, number, "not an event line of ext-recorder", advice)
         self.events += 1
-        self._note_rules(line)
-        return True
-
-    def _note_rules(self, line: bytes) -> None:
         for piece in line.split(_OPEN)[1:]:
-            rule, hash_, number = piece.partition(_CLOSE)[0].rpartition(b"#")
-            if hash_ and number.isdigit():
+            rule, hash_, count = piece.partition(_CLOSE)[0].rpartition(b"#")
+            if hash_ and count.isdigit():
                 self._rules.add(rule.decode("utf-8", "replace"))

@@ -1,13 +1,14 @@
 """Write a cassette: lock NAME.partial, append lines, rename it to NAME at the end.
 
-The lock is the kernel's (flock), so it is gone with its process, however that ended. A partial file without a
-lock is what a crashed recorder left: it is moved aside, not overwritten, for `ext-recorder recover`.
+The kernel releases the lock (flock) with its process, however that ends. A partial file without a lock was left by a
+crashed recorder: it is renamed for `ext-recorder recover`, not overwritten.
 """
 
 from __future__ import annotations
 
 import os
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from itertools import count
 
 from ext_recorder.errors import CassetteInUse, UsageError
 
@@ -30,23 +31,23 @@ try:
     from fcntl import LOCK_EX, LOCK_NB, flock
 
     LOCKS = True
-except ImportError:  # Windows: a claim is then the creation of the file alone, and a crash leaves it behind
+except ImportError:  # Windows: the creation of the file is the only lock, and a crash leaves the file
     LOCKS = False
 
 
 def claim(path: Path) -> tuple[int, Path | None]:
-    """Create NAME.partial and hold it.
+    """Create NAME.partial and lock it.
 
     Args:
         path: the cassette, NAME.
 
     Returns:
-        The file descriptor, empty and ready for appending, and where an earlier recorder's leftovers were
-        moved, if any.
+        The descriptor of the empty file, opened for appending; and the new name of the partial file of a crashed
+        recorder, if there was one.
 
     Raises:
-        CassetteInUse: another process holds the claim.
-        OSError: the file can't be created.
+        CassetteInUse: another process has locked it.
+        OSError: the file cannot be created.
     """
     partial = partial_of(path)
     moved: Path | None = None
@@ -54,12 +55,14 @@ def claim(path: Path) -> tuple[int, Path | None]:
         fd = os.open(partial, _FLAGS, 0o666)
         try:
             _lock(fd, path)
-            # Else its writer finished, and renamed it, between our open and our lock.
-            if _is_still(fd, partial):
-                if os.fstat(fd).st_size == 0:
-                    return fd, moved
-                moved = _free_name(partial)
-                partial.rename(moved)
+            # Its writer may have renamed it between the open and the lock.
+            with suppress(FileNotFoundError):
+                if os.path.samestat(os.fstat(fd), partial.stat(follow_symlinks=False)):
+                    if os.fstat(fd).st_size == 0:
+                        return fd, moved
+                    names = (partial.with_name(f"{partial.name}.{number}") for number in count(1))
+                    moved = next(name for name in names if not name.exists())
+                    partial.rename(moved)
         except BaseException:
             os.close(fd)
             raise
@@ -93,46 +96,32 @@ def _lock(fd: int, path: Path) -> None:
             raise CassetteInUse(path) from None
 
 
-def _is_still(fd: int, path: Path) -> bool:
-    try:
-        return os.path.samestat(os.fstat(fd), path.stat(follow_symlinks=False))
-    except FileNotFoundError:
-        return False
-
-
-def _free_name(partial: Path) -> Path:
-    number = 1
-    while (name := partial.with_name(f"{partial.name}.{number}")).exists():
-        number += 1
-    return name
-
-
 class Writer:
-    """One cassette being written. A context manager: an exception leaves the partial file, without its lock.
+    """Writer of a cassette. A context manager: an exception leaves the partial file, without its lock.
 
         writer = Writer(path, header)
         writer.append([note(…), note(…)])
         writer.finish(redactor.fired)
 
     Args:
-        path: the cassette. Its folder is made where it is missing.
-        header: its first lines; secrets and machine paths are already out of it. None: `begin` will bring them.
+        path: the cassette. Its folder is created if it is missing.
+        header: its header, without secrets and machine paths; None to call `begin` later.
 
     Attributes:
         path: the cassette.
-        left_behind: where the partial file of a crashed recorder was moved to, or None.
+        left_behind: new name of the partial file of a crashed recorder; None if there was none.
 
     Raises:
         CassetteInUse: another recorder is writing it.
-        UsageError: the path is that of something else than a file.
-        OSError: it can't be created.
+        UsageError: the path belongs to something other than a file.
+        OSError: the file cannot be created.
     """
 
     def __init__(self, path: Path, header: Header | None) -> None:
         self.path = path = type(path)(target_of(str(path)))
         path.parent.mkdir(parents=True, exist_ok=True)
         self._fd, self.left_behind = claim(path)
-        self._size = 0  # bytes of whole lines
+        self._size = 0  # bytes of complete lines
         if header:
             self.begin(header)
 
@@ -143,48 +132,40 @@ class Writer:
         self.close()
 
     def begin(self, header: Header) -> None:
-        """Write the first lines, where they were not known from the start. What was written before is taken back.
-
-        Raises:
-            OSError: it can't be written.
-        """
+        """Write the header, in place of everything that was written so far. Raises OSError."""
         os.ftruncate(self._fd, 0)
         self._size = 0
         self._write(encode_header(header))
 
     def append(self, lines: list[bytes]) -> None:
-        """Append event lines by one write; a kill of this process loses none of them from then on.
+        """Append event lines by one write; after it, a kill of this process loses none of them.
 
         Raises:
-            OSError: the disk is full, or the like; a line that got on the disk in part is taken back.
+            OSError: the disk is full, for example; a line that was written in part is removed.
         """
         self._write(b"".join(lines))
 
     def seal(self, redacted: tuple[str, ...] = ()) -> None:
-        """Write the last line: the partial file can be read from now on.
-
-        Args:
-            redacted: names of the redaction rules that took something out.
-        """
+        """Write the last line, which lists the redaction rules: after it, the partial file is a readable cassette."""
         self._write(encode_trailer(redacted))
 
     def publish(self) -> None:
-        """Give the cassette its name."""
+        """Rename the partial file to the cassette."""
         partial_of(self.path).replace(self.path)
         self.close()
 
     def finish(self, redacted: tuple[str, ...] = ()) -> None:
-        """Write the last line, and give the cassette its name."""
+        """Write the last line, and rename the partial file to the cassette."""
         self.seal(redacted)
         self.publish()
 
     def discard(self) -> None:
-        """Nothing was recorded: take the partial file away."""
+        """Remove the partial file: nothing was recorded."""
         partial_of(self.path).unlink(missing_ok=True)
         self.close()
 
     def close(self) -> None:
-        """Close the file as it is and release the lock. Does nothing if the file is finished."""
+        """Close the file as it is, and release the lock. Do nothing if the file is finished."""
         if self._fd >= 0:
             os.close(self._fd)
             self._fd = -1
@@ -229,12 +210,12 @@ def write_cassette(
     if path.exists() and not replace:
         raise UsageError(f"{path} is there already: choose another name, or replace it by --force")
     writer = Writer(path, header)
-    count = 0
+    written = 0
     try:
         batch: list[bytes] = []
         for line in lines:
             batch.append(line)
-            count += 1
+            written += 1
             if len(batch) >= BATCH_LINES:
                 writer.append(batch)
                 batch.clear()
@@ -243,16 +224,11 @@ def write_cassette(
     except BaseException:
         writer.discard()
         raise
-    return count
+    return written
 
 
 def encode_event(event: Event, framing: Framing) -> bytes:
-    """The line for an event, raw where YAML can't hold its text.
-
-    Args:
-        event: any; from another format, too.
-        framing: of the session's messages.
-    """
+    """Return the line for an event; as raw bytes if YAML cannot represent its text."""
     try:
         return event_line(event)
     except ValueError:

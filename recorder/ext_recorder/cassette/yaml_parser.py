@@ -16,7 +16,7 @@ from .header import VERSION
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from .events import Event, MarkKind
+    from .events import Event
     from .yaml_scalars import Flow
 
 _LOADER: type[yaml.CSafeLoader | yaml.SafeLoader] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -59,20 +59,18 @@ def load(path: str, data: bytes) -> File:
         elif name in _MAPS:
             header[name] = {key: _text(path, value, key) for key, value in _mapping(path, node, name).items()}
     lines = {name: _line(node) for name, node in fields.items()}
-    return File(header, lines, None if listed is None else _events(path, listed))
-
-
-def _events(path: str, node: yaml.Node) -> list[tuple[int, Event]]:
-    if isinstance(node, yaml.ScalarNode) and node.value in {"", "null", "~"}:
-        return []
-    if not isinstance(node, yaml.SequenceNode):
+    if listed is None:
+        return File(header, lines, None)
+    if isinstance(listed, yaml.ScalarNode) and listed.value in {"", "null", "~"}:
+        return File(header, lines, [])
+    if not isinstance(listed, yaml.SequenceNode):
         advice = "each event is a line: - {t: 0.1, in: '…'}"
-        raise CassetteError(path, _line(node), "`events` is not a list", advice)
-    return [(_line(item), _event(path, item)) for item in node.value]
+        raise CassetteError(path, _line(listed), "`events` is not a list", advice)
+    return File(header, lines, [(_line(item), _event(path, item)) for item in listed.value])
 
 
 def load_line(path: str, line: bytes) -> Event | None:
-    """Read one event line by itself; None where only the whole file can tell what it is, or what is wrong."""
+    """Return the event on a line; None if the complete file is needed to parse it or to report the error."""
     try:
         root = yaml.compose(line, Loader=_LOADER)
     except (yaml.YAMLError, ValueError, RecursionError):
@@ -120,9 +118,9 @@ def _compose(path: str, data: bytes) -> yaml.Node:
 
 
 def _advice(path: str, data: bytes) -> str:
-    """Return what may help with a file that is not YAML."""
+    """Return the advice for a file that is not YAML."""
     if b"cassette" not in data[:_HEAD_BYTES]:
-        return f"and no cassette: that begins with the line `cassette: {VERSION}`"
+        return f"a cassette begins with the line `cassette: {VERSION}`"
     if data.rstrip().rpartition(b"\n")[2].startswith(b"redacted:"):
         return "a quotation mark in a message is written twice: ''"
     return f"{CUT_OFF} {path}"
@@ -161,11 +159,14 @@ def _event(path: str, node: yaml.Node) -> Event:
         known = ", ".join([*STREAMS, *MARKS])
         raise CassetteError(path, line, f"expected one of {known} in an event, found {found}")
     kind = kinds[0]
-    time = _time(path, line, fields.get("t"))
-    conn = _conn(path, line, fields.get("conn"))
+    time, conn = _time_and_conn(path, line, fields)
     if kind in MARKS:
         word = _text(path, fields[kind], f"`{kind}`")
-        return _mark(path, line, MARKS[MARKS.index(kind)], word, (time, conn))
+        mark = mark_of(MARKS[MARKS.index(kind)], time, word, conn) if word.isascii() else None
+        if mark is None:
+            expected = _WORDS.get(kind, "in, out or err")
+            raise CassetteError(path, line, f"expected `{kind}` to be {expected}, found {word!r}")
+        return mark
     stream = STREAMS[STREAMS.index(kind)]
     value = fields[kind]
     head = _texts(path, fields["head"], "`head`") if "head" in fields else ()
@@ -176,33 +177,22 @@ def _event(path: str, node: yaml.Node) -> Event:
     return Data(stream, time, str(value.value).encode("utf-8", "surrogatepass"), head=head, conn=conn)
 
 
-def _time(path: str, line: int, node: yaml.Node | None) -> float:
-    spelled = node.value if isinstance(node, yaml.ScalarNode) else None
+def _time_and_conn(path: str, line: int, fields: Fields) -> tuple[float, int]:
+    node = fields.get("t")
+    text = node.value if isinstance(node, yaml.ScalarNode) else None
     try:
-        time = float(spelled or "")
+        time = float(text or "")
     except ValueError:
         time = -1.0
     if not 0 <= time < 1e9:
-        raise CassetteError(path, line, f"expected `t` in seconds, found {spelled or 'nothing'}")
-    return time
-
-
-def _conn(path: str, line: int, node: yaml.Node | None) -> int:
+        raise CassetteError(path, line, f"expected `t` in seconds, found {text or 'nothing'}")
+    node = fields.get("conn")
     if node is None:
-        return 1
-    spelled = node.value if isinstance(node, yaml.ScalarNode) else ""
-    if not (spelled.isascii() and spelled.isdigit() and int(spelled) < 1_000_000):
-        raise CassetteError(path, line, f"expected `conn` to be a number, found {spelled or 'none'}")
-    return int(spelled)
-
-
-def _mark(path: str, line: int, kind: MarkKind, word: str, place: tuple[float, int]) -> Event:
-    time, conn = place
-    mark = mark_of(kind, time, word, conn) if word.isascii() else None
-    if mark is None:
-        expected = _WORDS.get(kind, "in, out or err")
-        raise CassetteError(path, line, f"expected `{kind}` to be {expected}, found {word!r}")
-    return mark
+        return time, 1
+    text = node.value if isinstance(node, yaml.ScalarNode) else ""
+    if not (text.isascii() and text.isdigit() and int(text) < 1_000_000):
+        raise CassetteError(path, line, f"expected `conn` to be a number, found {text or 'none'}")
+    return time, int(text)
 
 
 _WORDS = {
@@ -219,8 +209,8 @@ def _raw(path: str, line: int, node: yaml.MappingNode) -> bytes:
     if fields.keys() != {"raw"}:
         problem = "expected a message to be a text, {text: '<exact bytes>'} or {raw: '<base64>'}"
         raise CassetteError(path, line, problem, "put the message in single quotation marks")
-    spelled = _text(path, fields["raw"], "`raw`")
-    wire = raw_bytes("".join(spelled.split()).encode("utf-8", "replace"))
+    text = _text(path, fields["raw"], "`raw`")
+    wire = raw_bytes("".join(text.split()).encode("utf-8", "replace"))
     if wire is None:
         raise CassetteError(path, line, "`raw` is not base64")
     return wire

@@ -1,8 +1,8 @@
 """YAML scalars and one-line collections, as far as cassettes use them.
 
 A payload is written between single quotation marks, where YAML 1.1 and 1.2 change nothing but `''`. Text that cannot
-be written there (control characters, the line ends that only Unicode knows, a byte order mark) is written between
-double quotation marks, with escapes that both versions have.
+be written there (control characters, the line ends of Unicode, a byte order mark) is written between double quotation
+marks, with escapes that both versions have.
 """
 
 from __future__ import annotations
@@ -40,20 +40,19 @@ _HEX = frozenset("0123456789ABCDEFabcdef")
 
 _PLAIN_FIRST = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz/")
 _PLAIN = _PLAIN_FIRST | frozenset("0123456789_.+@-")
-# What a YAML 1.1 loader would take for a boolean or null (`y` and `n` by the book, though PyYAML leaves
-# them).
+# Booleans and null of YAML 1.1 (`y` and `n` are in the specification, although PyYAML reads them as texts).
 _RESERVED = frozenset({"y", "n", "yes", "no", "on", "off", "true", "false", "null"})
 
 
 def holds(text: str) -> bool:
-    """Can YAML hold this text on one line between single quotation marks?"""
-    if text.isprintable():  # narrower than what YAML can hold, and answered at once
+    """Return True if YAML can represent this text on one line between single quotation marks."""
+    if text.isprintable():  # a subset of the allowed characters, and quick to check
         return True
     return all(any(first <= ord(char) <= last for first, last in _HOLDABLE) for char in set(text))
 
 
 def quoted(text: str) -> str:
-    """A text between single quotation marks. The caller has asked `holds` before."""
+    """Return a text, for which `holds` is true, between single quotation marks."""
     return "'" + text.replace("'", "''") + "'"
 
 
@@ -80,26 +79,25 @@ def unescaped(body: str) -> str | None:
         parts.append(body[at:slash])
         letter = body[slash + 1 : slash + 2]
         end = slash + 2 + _DIGITS.get(letter, 0)
-        char = _CHARACTERS.get(letter) or _character(body[slash + 2 : end], _DIGITS.get(letter, 0))
+        char = _CHARACTERS.get(letter)
         if char is None:
-            return None
+            digits = body[slash + 2 : end]
+            if letter not in _DIGITS or len(digits) != _DIGITS[letter] or not _HEX.issuperset(digits):
+                return None
+            code = int(digits, 16)
+            if 0xD800 <= code <= 0xDFFF or code > 0x10FFFF:
+                return None
+            char = chr(code)
         parts.append(char)
         at = end
     parts.append(body[at:])
     return "".join(parts)
 
 
-def _character(digits: str, count: int) -> str | None:
-    if not count or len(digits) != count or not _HEX.issuperset(digits):
-        return None
-    code = int(digits, 16)
-    return None if 0xD800 <= code <= 0xDFFF or code > 0x10FFFF else chr(code)
-
-
 def scalar(text: str) -> str:
-    """A short text of the header: plain where every YAML loader reads it as the same string, else quoted.
+    """Return a short text of the header: plain if every YAML loader reads it as the same string, otherwise quoted.
 
-    Characters that YAML can't hold are written as U+FFFD: the header informs, it is not played.
+    Characters that YAML cannot represent are written as U+FFFD: the header is not replayed.
     """
     if text and text[0] in _PLAIN_FIRST and _PLAIN.issuperset(text) and text.lower() not in _RESERVED:
         return text
@@ -109,21 +107,17 @@ def scalar(text: str) -> str:
 
 
 def flow_list(items: Iterable[str]) -> str:
-    """`[a, 'b c']`."""
+    """Return a list as in `[a, 'b c']`."""
     return "[" + ", ".join(scalar(item) for item in items) + "]"
 
 
 def flow_map(items: Mapping[str, str]) -> str:
-    """`{a: b, 'c d': e}`."""
+    """Return a mapping as in `{a: b, 'c d': e}`."""
     return "{" + ", ".join(f"{scalar(key)}: {scalar(value)}" for key, value in items.items()) + "}"
 
 
 def parse_flow(text: str) -> Flow | None:
-    """Read a value of the header on one line; None for a form that only a YAML loader knows.
-
-    Args:
-        text: the value without white space around it.
-    """
+    """Return a value of the header, without white space around it; None for a form that needs a YAML loader."""
     if text[:1] == "[" and text[-1:] == "]":
         return _items(text[1:-1])
     if text[:1] == "{" and text[-1:] == "}":
@@ -158,9 +152,15 @@ def _pairs(text: str) -> dict[str, str] | None:
 
 
 def _scalar(text: str) -> tuple[str | None, str]:
-    """One scalar at the start of a text, and the rest behind it."""
+    """Return the scalar at the start of a text, and the rest after it."""
     if not text.startswith("'"):
-        end = next((at for at in range(len(text)) if not _goes_on(text, at)), len(text))
+        # A colon is part of a plain scalar, unless a space follows: `a: b`.
+        ends = (
+            at
+            for at, char in enumerate(text)
+            if char not in _PLAIN and (char != ":" or text[at + 1 : at + 2] in {"", " ", ",", "]", "}"})
+        )
+        end = next(ends, len(text))
         plain = text[:end]
         return (plain, text[end:]) if plain not in {"", "-"} and plain[0] not in "@:" else (None, text)
     end = 1
@@ -169,8 +169,3 @@ def _scalar(text: str) -> tuple[str | None, str]:
             return text[1:end].replace("''", "'"), text[end + 1 :]
         end += 2
     return None, text
-
-
-def _goes_on(text: str, at: int) -> bool:
-    """Is this a character within a plain scalar? A colon is, unless a space follows: `a: b`."""
-    return text[at] in _PLAIN or (text[at] == ":" and text[at + 1 : at + 2] not in {"", " ", ",", "]", "}"})

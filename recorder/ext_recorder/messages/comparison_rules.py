@@ -22,11 +22,11 @@ class IgnoredPlaces:
     """JSON pointers within messages, for all messages or for those of a method.
 
     An entry is POINTER, 'METHOD POINTER' or 'METHOD SUBJECT POINTER', as 'tools/call get_time /params/arguments/seed'.
-    A method includes its requests and notifications, and the responses to them; the subject is what a call is about,
-    for example a tool.
+    A method includes its requests and notifications, and the responses to them; the subject is that of a call, for
+    example a tool.
 
     Args:
-        option: its name, for messages.
+        option: name of the option, for messages.
         entries: the values of the option.
 
     Raises:
@@ -58,8 +58,8 @@ class IgnoredPlaces:
         """Return the pointers for a message.
 
         Args:
-            method: its own, or that of the request that it is the response to.
-            about: what that request is about; "" if the protocol has no such thing.
+            method: its own; of a response, that of its request.
+            about: the subject of that request; "" if it has none.
         """
         if not self._by_topic:
             return self._everywhere
@@ -144,7 +144,7 @@ PRESETS = {
 
 
 class Mask:
-    """Parts of texts that are set aside: what a regular expression or a preset (`@uuid`) matches.
+    """Ignored parts of texts: those that a regular expression or a preset (`@uuid`) matches.
 
     Args:
         entries: the values of `--mask`; at least one.
@@ -161,7 +161,11 @@ class Mask:
         self._texts: list[re.Pattern[str]] = []
         self._numbers: list[re.Pattern[str]] = []
         for entry in entries:
-            preset = _preset(entry)
+            preset = PRESETS.get(entry[1:]) if entry.startswith("@") else None
+            if entry.startswith("@") and preset is None:
+                names = ", ".join(f"@{name}" for name in PRESETS)
+                expected = f"expected a regular expression or one of {names}; for a text with @ write [@]"
+                raise UsageError(f"--mask {entry}: {expected}")
             try:
                 pattern = re.compile(preset.pattern if preset else entry)
             except re.error as error:
@@ -183,14 +187,14 @@ class Mask:
         return text
 
     def value(self, value: object) -> object:
-        """Return a JSON value with its texts masked; names of members count."""
+        """Return a JSON value with its texts masked, but not the names of its members."""
         if isinstance(value, str):
             return self.text(value)
         if isinstance(value, list):
             return [self.value(item) for item in value]
         if isinstance(value, dict):
             return {key: self.value(item) for key, item in value.items()}
-        is_number = isinstance(value, int | float) and any(each.fullmatch(repr(value)) for each in self._numbers)
+        is_number = isinstance(value, int | float) and any(pattern.fullmatch(repr(value)) for pattern in self._numbers)
         return _MASKED if is_number else value
 
 
@@ -204,12 +208,3 @@ def preset_of(pairs: Iterable[tuple[object, object]]) -> str:
         ):
             return f"@{name}"
     return ""
-
-
-def _preset(entry: str) -> Preset | None:
-    if not entry.startswith("@"):
-        return None
-    if entry[1:] in PRESETS:
-        return PRESETS[entry[1:]]
-    names = ", ".join(f"@{name}" for name in PRESETS)
-    raise UsageError(f"--mask {entry}: expected a regular expression or one of {names}; for a text with @ write [@]")

@@ -1,7 +1,6 @@
-"""Open calls of the host: their recorded ids and their live ids.
+"""Map from recorded to live ids, of the open calls of one side.
 
-Ids are compared by `id_key`. A host may use an id again after its response, and some hosts do so before it:
-calls of one id are answered in the order of the requests.
+Ids are compared by `id_key`. As in `call_tracker`, calls with the same id are answered in the order of their requests.
 """
 
 from __future__ import annotations

@@ -33,7 +33,7 @@ def without(value: object, pointers: Iterable[str]) -> object:
 
 
 def places(value: object, pointers: Iterable[str]) -> Iterator[str]:
-    """Yield the pointers to what is in a JSON value, with `*` in them replaced by each member or item."""
+    """Yield the pointers that a JSON value has, with `*` in them replaced by each member or item."""
     for pointer in pointers:
         found: list[tuple[str, object]] = [("", value)]
         for token in parts(pointer):
@@ -43,7 +43,7 @@ def places(value: object, pointers: Iterable[str]) -> Iterator[str]:
                 for name in (_names(holder) if token in _EVERY else [token])
                 if child(holder, name) is not MISSING
             ]
-        yield from (each for each, _ in found)
+        yield from (place for place, _ in found)
 
 
 def _names(value: object) -> list[str]:

@@ -5,14 +5,13 @@ method and params (for a response: the same result or error), apart from
 
 - ids, which the host chooses; a response to a request of the child must have the id of that request,
 - bindings (see `path_bindings`), and values that the dialect lists as volatile, client-generated or references,
-- secrets: the live message is redacted as the recorded one was, and placeholders stand for each other,
-- what `--ignore` names, and within texts what `--mask` matches (see `comparison_rules`); or everything but what
-  `--match-on` names.
+- secrets: the live message is redacted as the recorded one was, and placeholders match each other,
+- values that `--ignore` names, and parts of texts that `--mask` matches (see `comparison_rules`); or everything except
+  the values that `--match-on` names.
 
-Values are compared as JSON values: key order, white space and escapes do not count, types do. true is not 1,
-"1" is not 1. Numbers are equal when their values are: 1, 1.0 and 1e0 match, integers of any length are exact,
-and other numbers are what an IEEE double makes of them. Of a name given twice the last counts. What is no
-JSON has to be equal byte for byte.
+Values are compared as JSON values: key order, white space and escapes do not matter, types do. true is not 1, "1" is
+not 1. Numbers are equal if their values are: 1, 1.0 and 1e0 match, integers of any length are exact, other numbers are
+IEEE doubles. If a name occurs twice, the last value counts. Text that is not JSON must be equal byte for byte.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ from .json_values import differences, places, without
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from ext_recorder.protocols.dialect import ClassifiedMessage, Dialect
 
@@ -55,8 +54,8 @@ class Difference:
 
     Attributes:
         pointer: JSON pointer within the message; "" for the whole of it.
-        recorded: the value there, or MISSING.
-        live: the same of the live message.
+        recorded: the recorded value, or MISSING.
+        live: the live value, or MISSING.
     """
 
     __slots__ = ("live", "pointer", "recorded")
@@ -71,21 +70,21 @@ class Matcher:
     """Comparison of the live host's messages with recorded ones.
 
     Args:
-        dialect: what is volatile, bound, minted, a reference.
-        bindings: the session's.
-        calls: the session's.
+        dialect: the protocol.
+        bindings: of the session.
+        calls: of the session.
         ignore: ignored values, see `comparison_rules.IgnoredPlaces`; `*` in a pointer is every member or item.
-        mask: parts of texts that are set aside, see `comparison_rules.Mask`.
+        mask: parts of texts that are ignored, see `comparison_rules.Mask`.
         match_on: "method", "params", or JSON pointers.
-        names: lasting names, recorded key to live spelling; filled elsewhere.
+        names: live names as JSON text, by the keys of the recorded ones; filled elsewhere.
 
     Attributes:
         ignore: see above.
-        mask: see above; None: nothing.
-        asked: requests of the child by id, with what they are about: filled elsewhere, if `ignore` is by method.
+        mask: see above; None if there is none.
+        asked: method and subject of the child's requests, by id: filled elsewhere, if `ignore` is by method.
 
     Raises:
-        UsageError: a rule is not of its form.
+        UsageError: a rule is not valid.
     """
 
     def __init__(
@@ -115,22 +114,15 @@ class Matcher:
 
     def differences(self, recorded: ClassifiedMessage, live: ClassifiedMessage, *, most: int) -> list[Difference]:
         """Return up to `most` differences."""
-        if recorded.kind != live.kind and not self._is_loose(recorded, live):
-            return [Difference("", recorded.kind, live.kind)]
+        if recorded.kind != live.kind:
+            # The id of some notifications is optional.
+            has_optional_id = recorded.method == live.method in self._dialect.optional_id
+            if not has_optional_id or "response" in {recorded.kind, live.kind}:
+                return [Difference("", recorded.kind, live.kind)]
         if recorded.kind == "response" and recorded.key != live.key:
-            return [Difference("/id", _spelled_id(recorded), _spelled_id(live))]
+            return [Difference("/id", recorded.id or "none", live.id or "none")]
         left, right = self._compared(recorded), self._compared(live)
-        found: list[Difference] = []
-        secrets: list[Difference] = []
-        for pointer in differences(left, right):
-            each = Difference(pointer, resolve(left, pointer), resolve(right, pointer))
-            if _may_be_secret(each):
-                secrets.append(each)
-            elif not self._set_apart(recorded.method, each):
-                found.append(each)
-                if len(found) >= most:
-                    return found
-        return found if _same_secrets(secrets) else (found + secrets)[:most]
+        return _differences(left, right, most, lambda difference: self._permits(recorded.method, difference))
 
     def same_line(self, recorded: bytes, live: bytes) -> bool:
         """Return True if two lines that are not messages differ only in what is masked."""
@@ -141,7 +133,7 @@ class Matcher:
 
     def key(self, message: ClassifiedMessage) -> str:
         """Return a text that is equal for messages that match. `same` makes the decision."""
-        held = [
+        permitted = [
             *pointers_of(self._dialect.references, message.method),
             *pointers_of(self._dialect.client_generated, message.method),
             *pointers_of(self._dialect.names, message.method),
@@ -149,29 +141,17 @@ class Matcher:
         ]
         kind = "notification" if message.method in self._dialect.optional_id else message.kind
         try:
-            return f"{kind} {_canonical(without(self._compared(message), held))}"
+            return f"{kind} {_canonical(without(self._compared(message), permitted))}"
         except RecursionError:
             return kind
 
-    def _is_loose(self, recorded: ClassifiedMessage, live: ClassifiedMessage) -> bool:
-        """Return True if they differ only in having an id, and the dialect permits that."""
-        return recorded.method == live.method in self._dialect.optional_id and "response" not in {
-            recorded.kind,
-            live.kind,
-        }
-
     def _compared(self, message: ClassifiedMessage) -> object:
-        """Return the part of a message that counts."""
-        found = self._counted(message)
-        return self.mask.value(found) if self.mask else found
+        """Return the part of a message that is compared, masked."""
+        value = self._content(message)
+        return self.mask.value(value) if self.mask else value
 
-    def _ignored(self, message: ClassifiedMessage) -> tuple[str, ...]:
-        if not self.ignore.by_method:
-            return self.ignore.of("")
-        topic = self.asked.get(message.key or b"") if message.kind == "response" else None
-        return self.ignore.of(*(topic or (message.method, self._dialect.about(message))))
-
-    def _counted(self, message: ClassifiedMessage) -> object:
+    def _content(self, message: ClassifiedMessage) -> object:
+        """Return the part of a message that is compared."""
         if message.kind == "other":
             try:
                 return loads(message.text)
@@ -186,84 +166,86 @@ class Matcher:
             if kept.get("params", MISSING) is None:
                 kept.pop("params", None)  # Go writes null for absent params
             kept |= {pointer: resolve(members, pointer) for pointer in self._match_on if pointer.startswith("/")}
-        apart = [*pointers_of(self._dialect.volatile, message.method), *self._ignored(message)]
-        return without(kept, [*apart, form.id] if form.id.count("/") > 1 else apart)  # else it is not among these
+        topic = (message.method, "")
+        if self.ignore.by_method:
+            request = self.asked.get(message.key or b"") if message.kind == "response" else None
+            topic = request or (message.method, self._dialect.about(message))
+        ignored = [*pointers_of(self._dialect.volatile, message.method), *self.ignore.of(*topic)]
+        # An id in an outermost member is not part of the content.
+        return without(kept, [*ignored, form.id] if form.id.count("/") > 1 else ignored)
 
-    def _set_apart(self, method: str, each: Difference) -> bool:
+    def _permits(self, method: str, difference: Difference) -> bool:
         """Return True if the dialect permits this difference."""
-        recorded, live = each.recorded, each.live
-        if each.pointer in pointers_of(self._dialect.names, method):
-            return self._same_name(each, made_up=each.pointer in pointers_of(self._dialect.client_generated, method))
-        if each.pointer in pointers_of(self._dialect.client_generated, method):
+        recorded, live, pointer = difference.recorded, difference.live, difference.pointer
+        is_generated = pointer in pointers_of(self._dialect.client_generated, method)
+        if pointer in pointers_of(self._dialect.names, method):
+            if recorded is MISSING or live is MISSING:
+                return False
+            # Two names refer to the same object if they did so before, or if both are new.
+            known, name = self._names.get(id_key(recorded, "")), id_key(live, "")
+            return is_generated and name not in self._names.values() if known is None else known == name
+        if is_generated:
             return recorded is not MISSING and live is not MISSING
-        if each.pointer in pointers_of(self._dialect.references, method):
+        if pointer in pointers_of(self._dialect.references, method):
             return self._calls.live(id_key(recorded, "")) == id_key(live, "")
         places = self._dialect.bound.get(method, {})
-        if each.pointer not in places.values() or not isinstance(recorded, str) or not isinstance(live, str):
+        if pointer not in places.values() or not isinstance(recorded, str) or not isinstance(live, str):
             return False
         # Two live values of one placeholder would confuse two folders; any other value is only another path.
         return self._bindings.live(recorded) is None or recorded.rstrip("/") == live.rstrip("/")
 
-    def _same_name(self, each: Difference, *, made_up: bool) -> bool:
-        """Return True if two names refer to the same object: as before, or both for the first time."""
-        if each.recorded is MISSING or each.live is MISSING:
-            return False
-        known, live = self._names.get(id_key(each.recorded, "")), id_key(each.live, "")
-        return made_up and live not in self._names.values() if known is None else known == live
 
+def _differences(
+    left: object, right: object, most: int, permits: Callable[[Difference], bool] = lambda _: False
+) -> list[Difference]:
+    """Return up to `most` differences of two values, without those that are permitted.
 
-def _may_be_secret(each: Difference) -> bool:
-    recorded, live = each.recorded, each.live
-    return isinstance(recorded, str) and isinstance(live, str) and _PLACEHOLDER in recorded and _PLACEHOLDER in live
+    Texts with placeholders of secrets are equal if their placeholders correspond throughout the message.
+    """
+    found: list[Difference] = []
+    secrets: list[Difference] = []
+    for pointer in differences(left, right):
+        difference = Difference(pointer, resolve(left, pointer), resolve(right, pointer))
+        if all(isinstance(value, str) and _PLACEHOLDER in value for value in (difference.recorded, difference.live)):
+            secrets.append(difference)
+        elif not permits(difference):
+            found.append(difference)
+            if len(found) >= most:
+                return found
+    if secrets:
+        from ext_sdk.core.redaction.patterns import same_but_for_numbers
 
-
-def _same_secrets(found: list[Difference]) -> bool:
-    """Return True if the placeholders of both sides correspond, throughout the message."""
-    if not found:
-        return True
-    from ext_sdk.core.redaction.patterns import same_but_for_numbers
-
-    return same_but_for_numbers(
-        "\n".join(str(each.recorded) for each in found), "\n".join(str(each.live) for each in found)
-    )
-
-
-def _spelled_id(message: ClassifiedMessage) -> str:
-    return message.text[slice(*message.span)] or "none"
+        recorded, live = ("\n".join(str(getattr(item, side)) for item in secrets) for side in ("recorded", "live"))
+        if not same_but_for_numbers(recorded, live):
+            found += secrets
+    return found[:most]
 
 
 def _canonical(value: object) -> str:
-    """Return text that is equal for equal values; placeholders are without their number."""
+    """Return a text that is equal for equal values; placeholders have no number in it."""
     if isinstance(value, dict):
         return "{" + ",".join(f"{key!r}:{_canonical(value[key])}" for key in sorted(value)) + "}"
     if isinstance(value, list):
         return "[" + ",".join(_canonical(item) for item in value) + "]"
     if isinstance(value, str):
-        return repr(_without_numbers(value) if _PLACEHOLDER in value else value)
+        first, *pieces = value.split(_PLACEHOLDER)
+        return repr(_PLACEHOLDER.join([first, *(piece.partition("]")[2] for piece in pieces)]))
     if isinstance(value, float) and value == value // 1:
         return str(int(value))
     return str(value)
-
-
-def _without_numbers(text: str) -> str:
-    first, *pieces = text.split(_PLACEHOLDER)
-    return _PLACEHOLDER.join([first, *(piece.partition("]")[2] for piece in pieces)])
-
-
-_REDACTED = "[redacted:"
 
 
 class MessageComparison:
     """Comparison of messages of one protocol as JSON values, without what rules and the dialect ignore.
 
     Args:
-        dialect: what is volatile, and where names stand.
+        dialect: the protocol.
         ignore: ignored values, see `comparison_rules.IgnoredPlaces`; `*` in a pointer is every member or item.
-        mask: parts of texts that are set aside, see `comparison_rules.Mask`.
-        name: where values are handed out, in addition to those of the dialect; see `comparison_rules.IgnoredPlaces`.
+        mask: parts of texts that are ignored, see `comparison_rules.Mask`.
+        name: values that later messages repeat, in addition to those of the dialect; of the same form as `ignore`.
 
     Raises:
-        UsageError: a rule is not of its form.
+        UsageError: a rule is not valid.
     """
 
     def __init__(
@@ -279,19 +261,21 @@ class MessageComparison:
         """Return the part of a message that is compared.
 
         Args:
-            message: any.
+            message: of either side.
             answered: of a response: the method of its request.
-            about: of a response: what its request is about.
+            about: of a response: the subject of its request.
         """
+        start, end = message.span
         try:
-            found = loads(_without_id(message))
+            value = loads(f"{message.text[:start]}0{message.text[end:]}" if end else message.text)
         except MessageError:
-            found = message.text
-        if isinstance(found, dict) and found.get("params", MISSING) is None:
-            del found["params"]  # Go writes null for absent params
-        apart = {**dict.fromkeys(self._volatile(message.method)), **dict.fromkeys(self._volatile(answered))}
-        found = without(found, [*apart, *self._ignore.of(*self._topic(message, answered, about))])
-        return self._mask.value(found) if self._mask else found
+            value = message.text
+        if isinstance(value, dict) and value.get("params", MISSING) is None:
+            del value["params"]  # Go writes null for absent params
+        volatile = self.dialect.volatile
+        ignored = dict.fromkeys((*pointers_of(volatile, message.method), *pointers_of(volatile, answered)))
+        value = without(value, [*ignored, *self._ignore.of(*self._topic(message, answered, about))])
+        return self._mask.value(value) if self._mask else value
 
     def _topic(self, message: ClassifiedMessage, answered: str, about: str) -> tuple[str, str]:
         """Return the method and the subject of the call that a message belongs to."""
@@ -312,12 +296,12 @@ class MessageComparison:
         """Return up to `most` differences of two messages.
 
         Args:
-            recorded: the one.
-            live: the other.
+            recorded: of the first session.
+            live: of the second session.
             counterparts: names of one session by those of the other.
             answered: of responses: the method of their request.
-            about: of responses: what their request is about.
-            most: places.
+            about: of responses: the subject of their request.
+            most: maximum number of differences.
         """
         if recorded.kind != live.kind:
             return [Difference("", recorded.text, live.text)]
@@ -326,25 +310,7 @@ class MessageComparison:
         left = self.value(recorded, answered, about)
         handed = list(places(left, self.handed(recorded, answered, about)))
         right = counterparts.translated(left, self.value(live, answered, about), self.names(recorded), handed)
-        found: list[Difference] = []
-        secrets: list[tuple[str, str]] = []
-        secret_places: list[tuple[str, str, str]] = []
-        for pointer in differences(left, right):
-            each = Difference(pointer, resolve(left, pointer), resolve(right, pointer))
-            if _is_secret(each.recorded) and _is_secret(each.live):
-                secrets.append((str(each.recorded), str(each.live)))
-                secret_places.append((pointer, *secrets[-1]))
-            else:
-                found.append(each)
-            if len(found) >= most:
-                return found
-        if not secrets:
-            return found
-        from ext_sdk.core.redaction.patterns import same_but_for_numbers
-
-        if not same_but_for_numbers(*("\n".join(side) for side in zip(*secrets, strict=True))):
-            found += [Difference(*each) for each in secret_places]
-        return found[:most]
+        return _differences(left, right, most)
 
     def names(self, message: ClassifiedMessage) -> tuple[str, ...]:
         """Return pointers to names that one of the two sides generated."""
@@ -355,9 +321,9 @@ class MessageComparison:
         """Return pointers to values that later messages repeat.
 
         Args:
-            message: any.
+            message: of either side.
             answered: of a response: the method of its request.
-            about: of a response: what its request is about.
+            about: of a response: the subject of its request.
         """
         method, subject = self._topic(message, answered, about)
         return pointers_of(self.dialect.handed, method) + self._name.of(method, subject)
@@ -368,19 +334,7 @@ class MessageComparison:
         mentioned = _keys(message, pointers_of(self.dialect.mentions, message.method))
         return frozenset(answered) | mentioned, _keys(message, pointers_of(self.dialect.names, message.method))
 
-    def _volatile(self, method: str) -> tuple[str, ...]:
-        return pointers_of(self.dialect.volatile, method)
-
 
 def _keys(message: ClassifiedMessage, pointers: Iterable[str]) -> frozenset[bytes]:
     values = (message.at(pointer) for pointer in pointers)
     return frozenset(id_key(value, "") for value in values if isinstance(value, (str, int)))
-
-
-def _is_secret(value: object) -> bool:
-    return isinstance(value, str) and _REDACTED in value
-
-
-def _without_id(message: ClassifiedMessage) -> str:
-    start, end = message.span
-    return f"{message.text[:start]}0{message.text[end:]}" if end else message.text

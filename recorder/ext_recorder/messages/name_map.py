@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
     from ext_recorder.protocols.dialect import ClassifiedMessage
 
-_MOST = 100_000  # names that are remembered; a session with more of them forgets its oldest
-_MOST_HANDED = 1_000  # the same of values that are handed out, which are searched for in all texts
+_MOST = 100_000  # names; of a session with more names, the oldest are removed
+_MOST_HANDED = 1_000  # the same for values that are handed out, which are searched for in all texts
 _STRING = re.compile(r'("(?:[^"\\]|\\.)*")(\s*:)?')  # in a JSON text; with the colon it is a name of a member
 _WITHIN = 8  # characters of a value that is searched for within strings
 
@@ -34,9 +34,9 @@ class NameMap:
 
     def __init__(self) -> None:
         self._renamed = _Texts()  # live values that were handed out, by which the recorded ones were
-        self._sent = _Texts()  # recorded ones, to live ones with their secrets
-        self._live: dict[bytes, object] = {}  # by the recorded name
-        self._recorded: dict[bytes, object] = {}  # by the live one
+        self._sent = _Texts()  # recorded values, by the live ones with their secrets
+        self._live: dict[bytes, object] = {}  # live names by the recorded name
+        self._recorded: dict[bytes, object] = {}  # recorded names by the live name
 
     def live(self, recorded: bytes) -> object:
         """Return the live name for a recorded name's key; None if they are the same."""
@@ -47,17 +47,17 @@ class NameMap:
 
         Args:
             recorded: a JSON value.
-            live: another; it is changed.
-            pointers: where names are.
-            handed: where values are handed out, which the message may have elsewhere, too.
+            live: another JSON value; it is changed.
+            pointers: of names.
+            handed: pointers of values that are handed out, which the message may have elsewhere, too.
         """
         new = _Texts()
         for pointer in (*pointers, *handed):
-            one, other = resolve(recorded, pointer), resolve(live, pointer)
-            if _is_name(one) and _is_name(other) and one != other and self._agree(one, other):
-                _put(live, parts(pointer), one)
-                if pointer in handed and isinstance(one, str) and isinstance(other, str):
-                    new.add(other, one)
+            expected, found = resolve(recorded, pointer), resolve(live, pointer)
+            if _is_name(expected) and _is_name(found) and expected != found and self._agree(expected, found):
+                _put(live, parts(pointer), expected)
+                if pointer in handed and isinstance(expected, str) and isinstance(found, str):
+                    new.add(found, expected)
         for texts in (self._renamed, new):
             live = texts.value(live) if texts else live
         return live
@@ -65,31 +65,31 @@ class NameMap:
     def hand_out(
         self, recorded: ClassifiedMessage, live: ClassifiedMessage, secret: ClassifiedMessage, pointers: Iterable[str]
     ) -> None:
-        """Learn the values that two messages hand out, which are each other's.
+        """Store the corresponding values that two messages hand out.
 
         Args:
-            recorded: the one.
-            live: the other, redacted.
-            secret: the same, not redacted.
-            pointers: where the values are.
+            recorded: the recorded message.
+            live: the live message, redacted.
+            secret: the live message, not redacted.
+            pointers: of the values.
         """
         for pointer in pointers:
-            one, other, sent = recorded.at(pointer), live.at(pointer), secret.at(pointer)
-            if isinstance(one, str) and isinstance(other, str) and isinstance(sent, str) and one:
-                self._renamed.add(other, one)
-                self._sent.add(one, sent)
+            expected, found, sent = recorded.at(pointer), live.at(pointer), secret.at(pointer)
+            if isinstance(expected, str) and isinstance(found, str) and isinstance(sent, str) and expected:
+                self._renamed.add(found, expected)
+                self._sent.add(expected, sent)
 
     def sent(self, text: str, start: int, end: int) -> Iterator[tuple[int, int, str]]:
         """Yield where recorded values that were handed out are in a JSON text: (start, end, the live text)."""
         return self._sent.changes(text, start, end)
 
     def learn(self, recorded: ClassifiedMessage, live: ClassifiedMessage, pointers: Iterable[str]) -> None:
-        """Learn the names of two corresponding messages."""
+        """Store the names of two corresponding messages."""
         for pointer in pointers:
-            one, other = recorded.at(pointer), live.at(pointer)
-            if _is_name(one) and _is_name(other) and self._agree(one, other):
-                self._live[_key(one)] = other
-                self._recorded[_key(other)] = one
+            expected, found = recorded.at(pointer), live.at(pointer)
+            if _is_name(expected) and _is_name(found) and self._agree(expected, found):
+                self._live[_key(expected)] = found
+                self._recorded[_key(found)] = expected
                 for names in (self._live, self._recorded):
                     if len(names) > _MOST:
                         del names[next(iter(names))]
@@ -101,7 +101,7 @@ class NameMap:
 
 
 class _Texts:
-    """Strings to be replaced by others, wherever they are."""
+    """Strings with their replacements, wherever they are."""
 
     __slots__ = ("_others", "_pattern")
 
@@ -154,15 +154,10 @@ def _key(value: object) -> bytes:
 
 
 def _put(value: object, tokens: list[str], new: object) -> None:
-    for holder, token in _steps(value, tokens):
-        if isinstance(holder, dict):
-            holder[token] = new
-        elif isinstance(holder, list):
-            holder[int(token)] = new
-
-
-def _steps(value: object, tokens: list[str]) -> Iterator[tuple[object, str]]:
-    """Yield the innermost container of a value, and the token of the value in it."""
+    """Replace the value at a JSON pointer."""
     for token in tokens[:-1]:
         value = value[token] if isinstance(value, dict) else value[int(token)] if isinstance(value, list) else None
-    yield value, tokens[-1]
+    if isinstance(value, dict):
+        value[tokens[-1]] = new
+    elif isinstance(value, list):
+        value[int(tokens[-1])] = new

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from .redaction import Redaction
 
-QUIET = "EXT_RECORDER_QUIET"  # an environment variable: any text in it is `--quiet`
+QUIET = "EXT_RECORDER_QUIET"  # environment variable: any text in it has the effect of `--quiet`
 
 _REDACTED = "[redacted:"
 _SHOWN = 200  # characters of a command in a message,
@@ -29,15 +29,15 @@ _INTERPRETERS = ("python", "pypy")
 
 
 class Live:
-    """The command that a host starts, of which a cassette may be the recording.
+    """Command that a host starts, to be compared with that of a cassette.
 
     Attributes:
         command: its words; () if it is not known.
-        passed: how many of the last words a host passed to a shim; -1 if it is not a shim that is started. If these are
-            all of the words, the others are not known, and not compared.
-        match_env: names of environment variables whose values have to be the recorded ones.
-        bind: --bind.
-        redact: what is redacted, in messages too; None: what looks secret.
+        passed: number of the last words that a host passed to a shim; -1 if the host does not start a shim. If these
+            are all words, the others are not known, and not compared.
+        match_env: names of environment variables whose values must be the recorded ones.
+        bind: values of --bind.
+        redact: redaction, also of messages; None: the default redaction.
     """
 
     __slots__ = ("bind", "command", "match_env", "passed", "redact")
@@ -59,7 +59,7 @@ class Live:
 
 
 def headline(path: str, header: Header) -> str:
-    """Return the line about what is replayed: the file, and when it was recorded from which command."""
+    """Return the first line of a replay: the file, its date and its command."""
     when = f"recorded {readable(header.recorded)}" if header.recorded else ""
     source = f"from {shown(header.command, _IN_HEADLINE)}" if header.command else ""
     origin = " ".join(filter(None, (when, source if when else source and f"recorded {source}")))
@@ -128,10 +128,21 @@ def check(path: str, header: Header, live: Live) -> None:
     A cassette without a command (one that was converted, or merged from several commands) is for any command.
     """
     remedy = _REMEDY if live.passed < 0 else _REMEDY_OF_SHIM
-    if header.command and live.command and not _is_recorded(header, live):
-        recorded, found = shown(header.command), shown(_redacted(header, live, live.command))
-        what = "the host passes" if live.passed == len(live.command) else "this command is"
-        raise UsageError(f"{path}: recorded from another command: {recorded}; {what}: {found}; {remedy}")
+    if header.command and live.command:
+        count = len(live.command)
+        if count == live.passed:  # the words before those that the host passed are not known
+            recorded, words = header.command[-count:], live.command
+            same = count < len(header.command) and _same(header, live, recorded, words)
+        else:
+            words = tuple(recordable(live.command))
+            same = _program(header.command[0]) == _program(words[0])
+            same = same and _same(header, live, header.command[1:], words[1:])
+        if not same:
+            found = shown(_redacted(header, live, live.command))
+            what = "the host passes" if live.passed == count else "this command is"
+            raise UsageError(
+                f"{path}: recorded from another command: {shown(header.command)}; {what}: {found}; {remedy}"
+            )
     known = header.environment
     for name in dict.fromkeys((*known, *live.match_env)):
         value = recorded_value(name)
@@ -153,17 +164,6 @@ _REMEDY_OF_SHIM = (
     "give each set of arguments a cassette of its own ({args} in its name), record this one again (--mode all), or "
     "write the shim for any arguments (--accept-command)"
 )
-
-
-def _is_recorded(header: Header, live: Live) -> bool:
-    count = len(live.command)
-    if count == live.passed:  # the words before those that the host passed are not known
-        return count < len(header.command) and _same(
-            header, live, header.command[-count:] if count else (), live.command
-        )
-    words = tuple(recordable(live.command))
-    same_program = _program(header.command[0]) == _program(words[0])
-    return same_program and _same(header, live, header.command[1:], words[1:])
 
 
 def _same(header: Header, live: Live, recorded: Sequence[str], words: Sequence[str]) -> bool:

@@ -34,8 +34,8 @@ class Redaction:
     Args:
         redact: values of `--redact`: NAME, `pattern:REGEX`, `pointer:POINTER`, `key:GLOB`, or a rule as JSON.
         excepted: values of `--redact-except`: the same, and `value:TEXT`.
-        built_in: also redact what looks like a secret, and variables whose names do.
-        further: secret values by the name that placeholders have.
+        built_in: apply the default redaction, too: known formats of secrets, and variables with the names of secrets.
+        further: secret values by the name of their placeholders.
 
     Raises:
         UsageError: a value is not of these forms.
@@ -52,10 +52,10 @@ class Redaction:
         further: Mapping[str, str] | None = None,
     ) -> None:
         redact, excepted = tuple(redact), tuple(excepted)
-        self._names = tuple(each for each in redact if _is_name(each))
-        self._redact = tuple(each for each in redact if not _is_name(each))
-        self._spared_names = tuple(each for each in excepted if _is_name(each))
-        self._excepted = tuple(each for each in excepted if not _is_name(each))
+        self._names = tuple(entry for entry in redact if _is_name(entry))
+        self._redact = tuple(entry for entry in redact if not _is_name(entry))
+        self._spared_names = tuple(entry for entry in excepted if _is_name(entry))
+        self._excepted = tuple(entry for entry in excepted if not _is_name(entry))
         if wrong := next((name for name in self._spared_names if ":" in name), ""):
             forms = "the name of an environment variable, value:TEXT, pattern:REGEX, pointer:POINTER or key:GLOB"
             raise UsageError(f"--redact-except {wrong}: expected {forms}")
@@ -65,7 +65,7 @@ class Redaction:
 
     @classmethod
     def of(cls, values: Mapping[str, tuple[str, ...]], further: Mapping[str, str] | None = None) -> Redaction:
-        """Return what a command line says. Raises UsageError."""
+        """Return the redaction of a command line. Raises UsageError."""
         return cls(values["redact"], values["redact-except"], built_in=not values["no-redact"], further=further)
 
     @property
@@ -74,11 +74,11 @@ class Redaction:
         return not self._built_in
 
     def require(self, environment: Mapping[str, str] = os.environ, *, for_recording: bool = True) -> list[str]:
-        """Check that the variables that are named exist.
+        """Check that the variables of `--redact` exist.
 
         Args:
-            environment: variables.
-            for_recording: secrets are recorded, so that variables of a project file have to exist, too.
+            environment: the environment variables.
+            for_recording: messages are recorded, so variables of a project file must exist, too.
 
         Returns:
             Notes about variables of a project file that do not exist.
@@ -101,7 +101,7 @@ class Redaction:
         return notes
 
     def secrets(self, environment: Mapping[str, str] = os.environ) -> dict[str, str]:
-        """Return known values by the name that placeholders have."""
+        """Return known values by the name of their placeholders."""
         from ext_sdk.core.redaction.secret_names import secret_variables
 
         found = secret_variables(environment) if self._built_in else {}
@@ -125,7 +125,7 @@ class Redaction:
 
 
 def table(given: dict[str, object]) -> list[str]:
-    """Return a table of a project file as the option has it: a rule as JSON. Raises ValueError if it is wrong."""
+    """Return a table of a project file as a value of the option: a rule as JSON. Raises ValueError if it is wrong."""
     from ext_sdk.core.wire.json_codec import dumps
 
     from .redaction_rules import read

@@ -32,20 +32,21 @@ PATTERN_S: Final = 1.0  # processor time for one message
 _JSON_SCALAR: Final = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?|true|false|null")
 _NUMBER: Final = re.compile(rb"-?[0-9][0-9.eE+-]*")
 _UNSAFE: Final = re.compile(r'["\\\x00-\x1f\x7f\ud800-\udfff]')
+_FORMS: Final = ("pattern", "pointer", "key", "value")
 _KEYS: Final = frozenset(("pattern", "pointer", "key", "replacement", "name"))
 
 
 class PatternTooSlow(RecorderError):
-    """A regular expression took too long on a message."""
+    """Error of a regular expression that takes too long on a message."""
 
 
 class Rule:
-    """One rule.
+    """Redaction rule.
 
     Attributes:
         form: "pattern", "pointer", "key", or "value" of an exception.
-        text: what the rule says.
-        replacement: what is written in the place of what it finds; None: a numbered placeholder.
+        text: the regular expression, JSON pointer, glob or value.
+        replacement: text that replaces the findings; None: a numbered placeholder.
         name: of the placeholder; "" for that of the form.
         shown: the option and its value, for messages.
     """
@@ -61,7 +62,7 @@ class Rule:
 
 
 def read(option: str, entry: str) -> Rule:
-    """Return the rule that a value of an option is. Raises UsageError."""
+    """Parse a value of an option. Raises UsageError."""
     shown = f"--{option} {entry}"
     if entry.startswith("{"):
         rule = _of_json(shown, entry)
@@ -74,7 +75,7 @@ def read(option: str, entry: str) -> Rule:
         raise UsageError(
             f"{shown}: other users can read command lines; put the value into an environment variable and name that"
         )
-    _CHECKS[rule.form](rule)
+    _check(rule)
     if rule.replacement is not None and _UNSAFE.search(rule.replacement):
         raise UsageError(f"{shown}: replacement {rule.replacement!r} has a quote, a backslash or a control character")
     return rule
@@ -88,7 +89,7 @@ def _of_json(shown: str, entry: str) -> Rule:
     assert isinstance(given, dict)
     if unknown := sorted(set(given) - _KEYS):
         raise UsageError(f"{shown}: unknown key {unknown[0]!r}; known: {', '.join(sorted(_KEYS))}")
-    forms = [form for form in _CHECKS if form in given]
+    forms = [form for form in _FORMS if form in given]
     if len(forms) != 1:
         raise UsageError(f"{shown}: expected one of pattern, pointer and key, found {', '.join(forms) or 'none'}")
     for key, value in given.items():
@@ -99,39 +100,19 @@ def _of_json(shown: str, entry: str) -> Rule:
     )
 
 
-def _check_pattern(rule: Rule) -> None:
+def _check(rule: Rule) -> None:
+    """Raise UsageError if the text of a rule is not valid for its form, or matches everything."""
     try:
-        pattern = re.compile(rule.text)
+        if rule.form == "pattern" and re.compile(rule.text).fullmatch(""):
+            raise UsageError(f"{rule.shown}: the regular expression matches an empty text")
+        if rule.form == "pointer" and not parts(rule.text):
+            raise UsageError(f"{rule.shown}: the complete message cannot be redacted")
     except re.error as error:
         raise UsageError(f"{rule.shown}: not a regular expression: {error}") from None
-    if pattern.fullmatch(""):
-        raise UsageError(f"{rule.shown}: the regular expression matches an empty text")
-
-
-def _check_pointer(rule: Rule) -> None:
-    try:
-        found = parts(rule.text)
     except ValueError as error:
         raise UsageError(f"{rule.shown}: {error}") from None
-    if not found:
-        raise UsageError(f"{rule.shown}: the complete message cannot be redacted")
-
-
-def _check_key(rule: Rule) -> None:
-    if not _core(rule.text):
+    if rule.form == "key" and not _core(rule.text):
         raise UsageError(f"{rule.shown}: the glob matches every key; expected at least one letter, as in *_pin")
-
-
-def _check_value(_rule: Rule) -> None:
-    """Accept any value."""
-
-
-_CHECKS: Final = {
-    "pattern": _check_pattern,
-    "pointer": _check_pointer,
-    "key": _check_key,
-    "value": _check_value,
-}
 
 
 def _core(glob: str) -> str:
@@ -140,14 +121,14 @@ def _core(glob: str) -> str:
 
 
 class OwnRules:
-    """The rules and exceptions of users.
+    """Rules and exceptions of users.
 
     Args:
         redact: values of `--redact` that are rules.
         excepted: values of `--redact-except` that are rules.
 
     Raises:
-        UsageError: a value is not of the form.
+        UsageError: a value is not valid.
     """
 
     def __init__(self, redact: Iterable[str], excepted: Iterable[str]) -> None:
@@ -163,43 +144,43 @@ class OwnRules:
         self._spared_pointers = [parts(rule.text) for rule in exceptions if rule.form == "pointer"]
 
     def may_find(self, lowered: str) -> bool:
-        """Return whether a rule may find something in a text in lower case, as Latin-1."""
+        """Return True if a rule may find something in a text in lower case, as Latin-1."""
         if self._patterns:
             return True
         return any(core.decode("latin-1") in lowered for core, _, _ in self._keys) or any(
-            "\\u" in lowered or all(each in lowered for each in needed) for needed in self._needed
+            "\\u" in lowered or all(text in lowered for text in needed) for needed in self._needed
         )
 
     def find(self, message: bytes, seen: View, *, json: bool) -> Iterator[Finding]:
-        """Yield what the rules find.
+        """Yield the findings of all rules.
 
         Args:
             message: any bytes.
-            seen: the view of it.
-            json: it is valid JSON.
+            seen: the view of the message.
+            json: the message is valid JSON.
 
         Raises:
             PatternTooSlow: a regular expression took too long.
         """
         for pattern, rule in self._patterns:
             with _limited(rule, len(message)):
-                found = list(_matches(pattern, seen, json=json))
-            for each in found:
-                yield _finding(rule, each, "pattern")
+                findings = list(_matches(pattern, seen, json=json))
+            for finding in findings:
+                yield _finding(rule, finding, "pattern")
         for core, names, rule in self._keys:
             lowered = message.lower()
             if core in lowered or b"\\u" in lowered:
-                for each in (*find_members(message, lowered, names), *find_assignments(seen, names)):
-                    yield _finding(rule, each, each.rule)
+                for finding in (*find_members(message, lowered, names), *find_assignments(seen, names)):
+                    yield _finding(rule, finding, finding.rule)
         if json:
             text = message.decode("latin-1")  # one character for each byte
             for tokens, rule in self._pointers:
                 for start, end in _places(text, tokens):
-                    for each in _leaves(message, text, start, end):
-                        yield _finding(rule, each, f"pointer.{rule_name(tokens[-1])}")
+                    for finding in _leaves(message, text, start, end):
+                        yield _finding(rule, finding, f"pointer.{rule_name(tokens[-1])}")
 
     def spares(self, finding: Finding) -> bool:
-        """Return whether a finding is not to be replaced. Raises PatternTooSlow."""
+        """Return True if a finding must not be replaced. Raises PatternTooSlow."""
         if finding.value in self._spared:
             return True
         name = finding.rule.removeprefix("key.") if finding.rule.startswith("key.") else ""
@@ -236,9 +217,9 @@ def _names(glob: str) -> Names:
 
 
 def _needed(tokens: list[str]) -> list[str]:
-    """Return texts that a message has if it has this place, as Latin-1 in lower case."""
-    plain = [each for each in tokens if each.isascii() and each.isprintable() and not set(each) & set('"\\/*')]
-    return [f'"{each.lower()}"' for each in plain if not each.isdigit()]
+    """Return texts that a message contains if it has a value at this pointer, as Latin-1 in lower case."""
+    plain = [token for token in tokens if token.isascii() and token.isprintable() and not set(token) & set('"\\/*')]
+    return [f'"{token.lower()}"' for token in plain if not token.isdigit()]
 
 
 # --- Regular expressions ----------------------------------------------------------------------------------------------
@@ -281,16 +262,13 @@ def _within_strings(seen: View, start: int, end: int) -> Iterator[Finding]:
         if seen.inside(first):
             yield in_view(seen, first, last, "")
             continue
-        for number in _NUMBER.finditer(seen.text, _number_start(seen.text, first)):
+        begin = first  # of the number that the piece may begin in
+        while begin > 0 and seen.text[begin - 1] in b"0123456789.eE+-":
+            begin -= 1
+        for number in _NUMBER.finditer(seen.text, begin):
             if number.start() >= last:
                 break
             yield Finding(*seen.origin(*number.span()), "", number[0], quote=b'"')
-
-
-def _number_start(text: bytes, at: int) -> int:
-    while at > 0 and text[at - 1] in b"0123456789.eE+-":
-        at -= 1
-    return at
 
 
 @contextlib.contextmanager

@@ -133,7 +133,7 @@ def test_a_header_that_was_cut_off_anywhere_is_an_error(tmp_path: Path, cut: int
         ('{"a": 1}', 1, "expected a key `cassette: 1`, found"),
         ("interactions:\n- request: {}\n", 1, "expected a key `cassette: 1`, found"),
         ("\x00\x01\x02", 1, "not YAML"),
-        ("# Title\n\n[a](b): c: d\n", 3, "and no cassette: that begins with the line `cassette: 1`"),
+        ("# Title\n\n[a](b): c: d\n", 3, "a cassette begins with the line `cassette: 1`"),
         (WHOLE.replace("err: 'it''s'", "err: 'it's'"), 11, "a quotation mark in a message is written twice: ''"),
         (WHOLE.replace("err: 'it''s'", "err: 'it''s").partition("redacted")[0], 11, "cut off: ext-recorder recover"),
         (b"\xff\xfe\xff", 0, ""),
@@ -232,7 +232,7 @@ def test_the_traffic_beside_a_cassette_is_none_and_that_is_told(tmp_path: Path) 
     path = tmp_path / "session.http.yaml"
     path.write_text("# The HTTP traffic of a recorded session.\nhttp: 1\nrecorder: 0.1.0\n")
     with pytest.raises(
-        CassetteError, match=r"no cassette: .*the HTTP traffic of a session; its cassette stands beside it"
+        CassetteError, match=r"no cassette: .*it is the HTTP traffic of a session; the cassette is next to it"
     ):
         Reader(path)
 
