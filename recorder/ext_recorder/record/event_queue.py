@@ -35,10 +35,11 @@ JOURNAL_BYTES = 2_097_152
 # Generation; how many notes were handed over before the first one here.
 _START = Struct("<IQ")
 
-# Generation, seconds, whether the content is marshal's form of a value, bytes of the content, name. It is written after
-# the content, so a note that a kill has cut in two has the head of an older generation, or none.
-_HEAD = Struct("<Id?I16s")
+# Generation, seconds, bytes of the content, name. It is written after the content, so a note that a kill has cut in two
+# has the head of an older generation, or none.
+_HEAD = Struct("<IdI16s")
 _HEAD_BYTES = _HEAD.size
+_VALUE = b"="  # before the name: the content is marshal's form of a value
 
 
 class Journal:
@@ -70,14 +71,13 @@ class Journal:
         """Write no more: nothing is recorded, or another process writes."""
         self._closed = self.full = True
 
-    def add(self, time: float, name: bytes, content: bytes, is_value: bool = False) -> None:
-        """Write a note, unless the journal is full. Every chunk on the wire passes through here.
+    def add(self, time: float, name: bytes, content: bytes) -> None:
+        """Write a note, unless the journal is full. Every chunk of the session passes here.
 
         Args:
             time: seconds since the start.
-            name: the stream, or what happened.
+            name: the stream.
             content: its bytes.
-            is_value: they are marshal's form of a value.
         """
         if self.full:
             return
@@ -85,14 +85,14 @@ class Journal:
         start = at + _HEAD_BYTES
         try:
             memory[start : start + size] = content
-            self._pack_into(memory, at, self._generation, time, is_value, size, name)
+            self._pack_into(memory, at, self._generation, time, size, name)
             self._at = start + size
         except (IndexError, error):  # beyond the end
             self.full = True
 
     def add_value(self, time: float, name: str, value: str | int) -> None:
         """Write a note of what is not bytes, unless the journal is full."""
-        self.add(time, name.encode(), marshal.dumps(value), True)  # noqa: FBT003
+        self.add(time, _VALUE + name.encode(), marshal.dumps(value))
 
     def after(self, count: int) -> Iterator[Note]:
         """Read the notes after the first `count` notes of the session."""
@@ -100,13 +100,14 @@ class Journal:
         generation, number = _START.unpack_from(memory)
         start = _START.size + _HEAD_BYTES
         while start <= len(memory):
-            found, time, is_value, size, name = _HEAD.unpack_from(memory, start - _HEAD_BYTES)
-            if found != generation:
+            written, time, size, name = _HEAD.unpack_from(memory, start - _HEAD_BYTES)
+            if written != generation:
                 return
             if number >= count:
                 content = memory[start : start + size]
+                is_value = name.startswith(_VALUE)
                 value = marshal.loads(content) if is_value else content  # noqa: S302 - written by our own parent process
-                yield time, name.rstrip(b"\0").decode(), value
+                yield time, name.removeprefix(_VALUE).rstrip(b"\0").decode(), value
             number += 1
             start += size + _HEAD_BYTES
 
