@@ -1,15 +1,16 @@
-"""Pods that arguments name, the order in which they are preferred, and their containers."""
+"""Pods that arguments name, the order in which they are preferred, their containers and logs."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 from msgspec import Meta
 
 import ext_sdk
 from ext_kubernetes.api.discovery import core_path
-from ext_kubernetes.objects.conditions import condition_of
-from ext_kubernetes.objects.fields import at, items, members, number, text
+from ext_kubernetes.api.errors import KubernetesError
+from ext_kubernetes.objects.fields import at, condition_of, items, members, number, text
+from ext_sdk.expect import Check
 
 from .targets import target_of
 
@@ -164,3 +165,40 @@ def running_pod(pods: Pods) -> Object:
         f"no running pod of {pods.target.where}",
         error=f"expected a running pod of {pods.target.where}, found {', '.join(phases) or 'none'}",
     )
+
+
+MEBIBYTE = 1024 * 1024
+MOST_BYTES = 8 * MEBIBYTE  # of one container's log
+
+
+class Log(NamedTuple):
+    """Log of a container; `cut`: its end was not read."""
+
+    text: str
+    cut: bool
+
+
+def too_long(place: str) -> Check:
+    """Return the failed check of a log that was not read completely."""
+    return Check.failed("to be checked completely", f"more than {MOST_BYTES // MEBIBYTE} MiB of {place}", where="log")
+
+
+def read_log(
+    pod: Object, container: str, query: list[tuple[str, str]], context: ext_sdk.Context, client: Client
+) -> Log:
+    """Read the log of a container; bytes that are not UTF-8 are replaced. Raises KubernetesError.
+
+    Args:
+        query: parameters of the log request.
+    """
+    metadata = ("metadata", "namespace"), ("metadata", "name")
+    namespace, name = (text(pod, *path) for path in metadata)
+    path = core_path("pods", namespace, name, "log")
+    limit = MOST_BYTES + 1  # one byte more shows that the log is longer
+    query = [("container", container), ("limitBytes", str(limit)), *query]
+    try:
+        data = client.raw(path, query=query, deadline=context.deadline, limit=limit)
+    except KubernetesError as error:
+        error.error = f"{error.error} (container {container} of pod {name} in namespace {namespace})"
+        raise
+    return Log(data[:MOST_BYTES].decode("utf-8", "replace"), cut=len(data) > MOST_BYTES)

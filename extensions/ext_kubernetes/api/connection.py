@@ -17,11 +17,10 @@ from ext_kubernetes.objects.fields import text
 from ext_sdk import Deadline
 from ext_sdk.core.version import __version__
 
-from .credentials import load_credentials, proxy_credentials
+from .credentials import PrivateFolder, load_credentials, proxy_credentials
 from .errors import NoConfiguration, api_error
 from .kubeconfig import impersonation_headers, mtimes_of, read
 from .package_patches import LOCK, UnreadErrorResponse, warm_up, websocket_headers, wrap_pool
-from .private_folder import PrivateFolder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -6,8 +6,19 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from .conditions import condition_of, conditions_of, has, is_outdated
-from .fields import age_of, at, items, members, number, seconds_between, text
+from .fields import (
+    age_of,
+    at,
+    condition_of,
+    conditions_of,
+    has,
+    is_outdated,
+    items,
+    members,
+    number,
+    seconds_between,
+    text,
+)
 
 if TYPE_CHECKING:
     from .yaml_loader import Object

@@ -13,7 +13,7 @@ from msgspec import UNSET, Meta, UnsetType, field
 import ext_sdk
 from ext_kubernetes.api.client import client_for
 from ext_kubernetes.api.errors import error_context
-from ext_kubernetes.api.exec import execute
+from ext_kubernetes.api.streams import execute
 from ext_kubernetes.objects.fields import text
 from ext_kubernetes.pods import Container, Pods, container_of, running_pod
 from ext_kubernetes.targets import TargetArgs, missing_namespace_context
@@ -25,7 +25,7 @@ from ext_sdk.expect import Check, Expectation, Integer, Text, check_integer, che
 from ext_sdk.files import PathEscapes, Workdir, os_errors
 
 if TYPE_CHECKING:
-    from ext_kubernetes.api.exec import Executed
+    from ext_kubernetes.api.streams import Executed
     from ext_kubernetes.objects.fields import Outputs
 
 

@@ -9,10 +9,19 @@ from msgspec import UNSET, Meta, UnsetType
 
 import ext_sdk
 from ext_kubernetes.api.client import client_for
-from ext_kubernetes.api.container_log import MEBIBYTE, MOST_BYTES, read_log, too_long
 from ext_kubernetes.api.errors import Invalid, NotFound, error_context
 from ext_kubernetes.objects.fields import text
-from ext_kubernetes.pods import Container, Pods, container_of, containers_of, ended
+from ext_kubernetes.pods import (
+    MEBIBYTE,
+    MOST_BYTES,
+    Container,
+    Pods,
+    container_of,
+    containers_of,
+    ended,
+    read_log,
+    too_long,
+)
 from ext_kubernetes.polling import POLLING, Pace, Verdict, wait_until
 from ext_kubernetes.targets import TargetArgs, missing_namespace_context
 from ext_kubernetes.waiting.waiter import Selector, Timeout  # noqa: TC001 - msgspec reads them

@@ -11,7 +11,7 @@ import ext_sdk
 from ext_kubernetes.api.access_review import require_permission
 from ext_kubernetes.api.client import client_for
 from ext_kubernetes.api.errors import error_context
-from ext_kubernetes.api.port_forward import LOOPBACK, Forward
+from ext_kubernetes.api.streams import LOOPBACK, Forward
 from ext_kubernetes.objects.fields import at, items, members, named, number, text
 from ext_kubernetes.pods import Pods, running_pod
 from ext_kubernetes.targets import TargetArgs, missing_namespace_context

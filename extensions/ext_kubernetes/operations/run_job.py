@@ -9,14 +9,13 @@ from msgspec import UNSET, Meta, UnsetType, field
 
 import ext_sdk
 from ext_kubernetes.api.client import client_for
-from ext_kubernetes.api.container_log import Log, read_log, too_long
 from ext_kubernetes.api.discovery import core_path
 from ext_kubernetes.api.errors import KubernetesError, NotFound, advising, error_context
 from ext_kubernetes.manifests.write import MANAGER, Namespace
 from ext_kubernetes.objects.fields import at, items, members, text
 from ext_kubernetes.objects.readiness import readiness_of
 from ext_kubernetes.objects.yaml_loader import Json, NotAnObject, NotYaml, flatten, objects_of
-from ext_kubernetes.pods import container_of
+from ext_kubernetes.pods import Log, container_of, read_log, too_long
 from ext_kubernetes.polling import Verdict
 from ext_kubernetes.targets import Target, namespace_of
 from ext_kubernetes.waiting.failure_report import wait_failure

@@ -11,8 +11,7 @@ from msgspec import UNSET, Meta, UnsetType, field
 import ext_sdk
 from ext_kubernetes.api.client import client_for
 from ext_kubernetes.api.errors import error_context
-from ext_kubernetes.objects.conditions import condition_of
-from ext_kubernetes.objects.fields import identity, items, number, text
+from ext_kubernetes.objects.fields import condition_of, identity, items, number, text
 from ext_kubernetes.objects.jsonpath import problem, text_of, values
 from ext_kubernetes.objects.secret_data import has_hidden
 from ext_kubernetes.polling import Verdict

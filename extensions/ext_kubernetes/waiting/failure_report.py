@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 import ext_sdk
 from ext_kubernetes.api.discovery import core_path
 from ext_kubernetes.api.errors import KubernetesError
-from ext_kubernetes.objects.conditions import conditions_of
-from ext_kubernetes.objects.fields import age_of, items, members, named, number, text
+from ext_kubernetes.objects.fields import age_of, conditions_of, items, members, named, number, text
 from ext_kubernetes.objects.readiness import describe_containers
 from ext_kubernetes.targets import namespace_missing
 

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
 from msgspec import UNSET, Meta, UnsetType
 
 import ext_sdk
-from ext_kubernetes.objects.conditions import condition_of
-from ext_kubernetes.objects.fields import items, text
+from ext_kubernetes.objects.fields import condition_of, items, text
 from ext_kubernetes.objects.jsonpath import text_of, values
 from ext_kubernetes.objects.readiness import readiness_of
 from ext_kubernetes.objects.secret_data import marked, masked

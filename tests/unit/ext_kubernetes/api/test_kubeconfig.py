@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 import trustme
 
-from ext_kubernetes.api.private_folder import PREFIX, PrivateFolder, remove_stale
+from ext_kubernetes.api.credentials import PREFIX, PrivateFolder, remove_stale
 from ext_kubernetes.config import KubernetesConfig
 from tests.support.fake_kubernetes import FakeApi, Fault
 

@@ -9,7 +9,7 @@ from contextlib import suppress
 
 import trustme
 
-from ext_kubernetes.api.exec import cut
+from ext_kubernetes.api.streams import cut
 
 
 def encrypted_pair() -> tuple[ssl.SSLSocket, ssl.SSLSocket]:
