@@ -186,11 +186,7 @@ def too_long(place: str) -> Check:
 def read_log(
     pod: Object, container: str, query: list[tuple[str, str]], context: ext_sdk.Context, client: Client
 ) -> Log:
-    """Read the log of a container; bytes that are not UTF-8 are replaced. Raises KubernetesError.
-
-    Args:
-        query: parameters of the log request.
-    """
+    """Read the log of a container; bytes that are not UTF-8 are replaced. Raises KubernetesError."""
     metadata = ("metadata", "namespace"), ("metadata", "name")
     namespace, name = (text(pod, *path) for path in metadata)
     path = core_path("pods", namespace, name, "log")

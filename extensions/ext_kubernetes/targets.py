@@ -194,6 +194,10 @@ def _ambiguous(reason: str, live: Sequence[Created]) -> ext_sdk.OperationFailed:
 DEFAULT_NAMESPACE = "default"
 
 
+TimeLimit = Annotated[ext_sdk.Duration, Meta(description="Time limit of the operation")]
+TimeLimitOfWait = Annotated[ext_sdk.Duration, Meta(description="Time limit of the operation, including the wait")]
+
+
 class Metadata(ext_sdk.Args, forbid_unknown_fields=False):
     """Name and namespace, as in a manifest; other members, such as labels, are accepted and ignored."""
 

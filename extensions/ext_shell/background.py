@@ -48,7 +48,6 @@ class Process:
     Attributes:
         name: by which operations find it.
         place: where that name is valid: the working directory, and the scope if there is one.
-        command: the command.
         log_path: file with its output, without secrets.
         port: TCP port that was assigned to it, or None.
         ready: conditions that its `start` waited for, or None.
@@ -304,12 +303,6 @@ def result_of(
     """Check a process at this time, and capture values from its output.
 
     Args:
-        process: the process.
-        expect: expectation, if any.
-        captures: by name.
-        context: secrets and working directory.
-        searcher: runs regular expressions.
-        running: True if the process has not ended.
         any_end: see check_run.
         reason: why the operation failed, whatever the checks are; "" if only they decide.
     """

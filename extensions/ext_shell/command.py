@@ -43,10 +43,8 @@ def make_environment(
     """Return the environment of a command: the fixed variables, overridden by configuration, task and operation.
 
     Args:
-        config: of the extension.
         task: `context.env` of the call.
         pass_env: names or patterns of further variables of this process's environment.
-        env: variables with their values.
     """
     own = os.environ
     environment = FIXED | {
@@ -137,9 +135,6 @@ class PreparedCommand:
         """Start the command. The pump passes its output to the sinks.
 
         Args:
-            spawner: starts and supervises it.
-            stdout: receives the bytes of standard output.
-            stderr: receives the bytes of standard error.
             keep: see ext_sdk.process.Command.
 
         Raises:

@@ -213,11 +213,6 @@ def check_run(
     """Check a command against an expectation; failures show no secrets.
 
     Args:
-        expectation: of the command.
-        run: the command.
-        context: secrets and working directory.
-        searcher: runs regular expressions.
-        running: True if the command is still running.
         any_end: exit code 0 is not the default, because the command is still running or was stopped.
 
     Raises:

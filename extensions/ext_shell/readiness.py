@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import socket
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from msgspec import UNSET
@@ -33,22 +33,25 @@ LONGEST_STATUS_LINE = 1024  # bytes
 GOOD_STATUS = tuple(range(200, 400))
 
 
-class Condition(Protocol):
+class Condition:
     """Condition of readiness. Once it held, it is not checked again."""
 
     what: str  # continues "waited for"
 
     def holds(self) -> bool:
         """Check the condition now."""
+        raise NotImplementedError
 
     def last(self) -> str:
         """Return the result of the last check as text."""
+        raise NotImplementedError
 
     def taken(self) -> str:
         """Return what exists before the process starts, so that it would look ready at once; "" for nothing."""
+        return ""
 
 
-class PortOpen:
+class PortOpen(Condition):
     """A local TCP port accepts connections."""
 
     def __init__(self, port: int) -> None:
@@ -73,7 +76,7 @@ class PortOpen:
         return f"port {self.port}" if self.holds() else ""
 
 
-class LineLogged:
+class LineLogged(Condition):
     """A line of the output matches; an incomplete line counts only after the process has exited."""
 
     def __init__(self, pattern: str, process: Process, searcher: Searcher) -> None:
@@ -103,11 +106,8 @@ class LineLogged:
     def last(self) -> str:
         return f"{self._lines} lines, none of which matches"
 
-    def taken(self) -> str:
-        return ""
 
-
-class FileExists:
+class FileExists(Condition):
     """A file exists."""
 
     def __init__(self, path: str, context: ext_sdk.Context) -> None:
@@ -125,7 +125,7 @@ class FileExists:
         return self.what if self.holds() else ""
 
 
-class HttpResponds:
+class HttpResponds(Condition):
     """A GET gets a response with one of the given statuses."""
 
     def __init__(self, url: str, good: Collection[int]) -> None:
@@ -161,7 +161,7 @@ class HttpResponds:
         return PortOpen(self.port).taken()
 
 
-class Exited:
+class Exited(Condition):
     """The command has exited with one of the given exit codes; another one is a failure."""
 
     def __init__(self, good: Collection[int], process: Process) -> None:
@@ -181,9 +181,6 @@ class Exited:
 
     def last(self) -> str:
         return "it is still running"
-
-    def taken(self) -> str:
-        return ""
 
 
 def connect(address: str, port: int) -> socket.socket:
@@ -246,9 +243,6 @@ def await_ready(
     """Wait until each condition has held once.
 
     Args:
-        process: the process.
-        conditions: see conditions_of.
-        context: deadline, log and secrets.
         log: whether to send lines of its output as log notifications during the wait.
 
     Raises:

@@ -97,9 +97,7 @@ def show(output: Output, name: str, context: ext_sdk.Context) -> Shown:
     """Return an output as a result has it; if it is long or not UTF-8, write all that was kept to a file.
 
     Args:
-        output: of a command.
         name: stdout or stderr.
-        context: secrets, and the directory of the file.
     """
     data = output.data
     whole: str | ext_sdk.NotKept
@@ -129,14 +127,7 @@ class RunResult:
 
     Args:
         label: the command in messages.
-        run: result of the command.
-        checks: made on it.
-        captured: values from its output.
-        limits: resource limits of the command.
-        context: secrets, and the directory of files with long outputs.
-        extra: further outputs.
         reason: why the operation failed, whatever the checks are; "" if only they decide.
-        running: True if the command is still running.
     """
 
     def __init__(

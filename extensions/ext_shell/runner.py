@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from ext_sdk import Duration
 from ext_sdk.process import LineSplitter, Output
@@ -33,7 +33,6 @@ class LineLog:
     """Log of the lines of an output: the first hundred, then one per second, and the number of omitted lines.
 
     Args:
-        log: of the call.
         secrets: redacted before a line is cut.
         stream: stdout or stderr; None logs nothing.
     """
@@ -77,46 +76,34 @@ class LineLog:
             self._log.info(text if len(text) <= LOGGED_LENGTH else f"{text[:LOGGED_LENGTH]}…", stream=self._stream)
 
 
-class CommandRun:
+class CommandRun(NamedTuple):
     """Result of one run of a command.
 
     Attributes:
         status: exit status; None if it is unknown.
-        stdout: standard output.
-        stderr: standard error.
-        duration: from start to end, in whole milliseconds, at least one.
         timed_out: True if it was stopped at the deadline.
         stopped: True if it was stopped because the extension shuts down.
         left: names of the processes that it left behind, and that were stopped; "" if there were none.
         stuck: names of the processes that still exist after SIGKILL; "" if there are none.
     """
 
-    __slots__ = ("duration", "left", "status", "stderr", "stdout", "stopped", "stuck", "timed_out")
+    status: ExitStatus | None
+    stdout: Output
+    stderr: Output
+    seconds: float
+    timed_out: bool = False
+    stopped: bool = False
+    left: str = ""
+    stuck: str = ""
 
-    def __init__(
-        self,
-        *,
-        status: ExitStatus | None,
-        stdout: Output,
-        stderr: Output,
-        seconds: float,
-        timed_out: bool = False,
-        stopped: bool = False,
-        left: str = "",
-        stuck: str = "",
-    ) -> None:
-        self.status = status
-        self.stdout = stdout
-        self.stderr = stderr
-        self.duration = Duration(max(1, round(seconds * 1000)) * 1_000_000)
-        self.timed_out = timed_out
-        self.stopped = stopped
-        self.left = left
-        self.stuck = stuck
+    @property
+    def duration(self) -> Duration:
+        """Return the time from start to end, in whole milliseconds, at least one."""
+        return Duration(max(1, round(self.seconds * 1000)) * 1_000_000)
 
     @property
     def outputs(self) -> dict[str, Output]:
-        """Standard output and standard error by name."""
+        """Return standard output and standard error by name."""
         return {"stdout": self.stdout, "stderr": self.stderr}
 
 
@@ -126,10 +113,6 @@ def run_command(
     """Run a command until it exits, or stop all its processes at the deadline.
 
     Args:
-        command: the command.
-        spawner: starts and supervises it.
-        context: configuration, log and secrets.
-        deadline: of this run.
         log: whether to send lines of its output as log notifications.
 
     Raises:

@@ -181,7 +181,6 @@ class Journal:
         """Return a call on several indented lines, redacted: request and response, reasons, body.
 
         Args:
-            call: of the journal.
             reasons: why the call is shown, redacted.
         """
         request = call.request

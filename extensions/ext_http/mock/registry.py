@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from contextlib import suppress
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 from msgspec import Meta
 
@@ -26,43 +26,30 @@ MockName = Annotated[
 ]
 
 
-class Mock:
+class Mock(NamedTuple):
     """Running mock server.
 
     Attributes:
         place: workdir and scope of the operation that started it.
         url: base URL, without a slash at the end.
-        address: host and port, as in `allowHosts`.
-        routes: in order.
         ca_file: CA certificate for clients to trust; None without TLS.
-
-    Args:
         private_folder: the folder of the journal was created for this process.
     """
 
-    def __init__(
-        self,
-        name: str,
-        *,
-        place: Place,
-        url: str,
-        routes: list[Route],
-        router: Router,
-        journal: Journal,
-        server: Server,
-        ca_file: Path | None,
-        private_folder: bool = False,
-    ) -> None:
-        self.name = name
-        self.place = place
-        self.url = url
-        self.address = url.partition("://")[2]
-        self.routes = routes
-        self.router = router
-        self.journal = journal
-        self.server = server
-        self.ca_file = ca_file
-        self._private_folder = private_folder
+    name: str
+    place: Place
+    url: str
+    routes: list[Route]
+    router: Router
+    journal: Journal
+    server: Server
+    ca_file: Path | None
+    private_folder: bool = False
+
+    @property
+    def address(self) -> str:
+        """Return host and port, as in `allowHosts`."""
+        return self.url.partition("://")[2]
 
     def close(self) -> None:
         """Stop the server and release its resources."""
@@ -77,7 +64,7 @@ class Mock:
                 self.ca_file.unlink(missing_ok=True)
             if not self.journal.path.stat().st_size:
                 self.journal.path.unlink()
-            if self._private_folder:
+            if self.private_folder:
                 self.journal.path.parent.rmdir()  # fails if it contains files
 
     def outputs(self) -> dict[str, str | int | bool]:

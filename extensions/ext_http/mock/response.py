@@ -47,7 +47,6 @@ def template_problem(value: object, parameters: frozenset[str] | None) -> str:
     """Return the first invalid reference in a text, or in the strings of a JSON value; "" if all are valid.
 
     Args:
-        value: text or JSON.
         parameters: names of the path parameters; None if a regular expression sets them.
     """
     for text in _strings(value):
@@ -255,7 +254,6 @@ def answer_for(count: int, answers: Answers) -> Answer:
 
     Args:
         count: 1 for the first request of the route.
-        answers: one, or several in turn.
     """
     if isinstance(answers, Answer):
         return answers
@@ -296,7 +294,6 @@ def plain_response(status: int, text: str = "") -> Response:
     """Return a response of the mock itself. Without a text, it does not reveal that the server is a mock.
 
     Args:
-        status: of the response.
         text: body; by default the reason phrase.
     """
     body = f"{text or reason_phrase(status)}\n".encode("utf-8", "replace")
@@ -305,10 +302,6 @@ def plain_response(status: int, text: str = "") -> Response:
 
 class Renderer:
     """Renders configured answers. Files and Base64 are read when the mock starts.
-
-    Args:
-        answers: all answers of the mock.
-        workdir: of the files.
 
     Raises:
         OperationFailed: a file can't be read, or is outside the workdir.

@@ -138,12 +138,7 @@ class Route(RequestExpectation):
 
 
 class Evaluation:
-    """Result of checking a request against an expectation.
-
-    Attributes:
-        checks: one for each comparison.
-        parameters: path parameters.
-    """
+    """Result of checking a request against an expectation."""
 
     __slots__ = ("checks", "parameters")
 
@@ -169,9 +164,6 @@ def evaluate(
     """Check a request against an expectation; costly checks come last.
 
     Args:
-        expectation: all of its members must hold.
-        request: to check.
-        context: of the checks.
         quick: stop at the first member that does not hold.
 
     Raises:
@@ -230,13 +222,10 @@ class Router:
     """Selects the route of a request and records the call. Thread-safe.
 
     Args:
-        name: of the mock.
         routes: in order; the first that matches is selected.
         otherwise: response if no route matches; None for a plain 404.
         hints: explain in responses of the mock itself why the request failed.
-        renderer: of the answers.
         workdir: of files that bodies are compared with.
-        journal: of all calls.
     """
 
     def __init__(

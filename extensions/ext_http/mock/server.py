@@ -31,12 +31,7 @@ VERSIONS = (b"1.0", b"1.1")
 
 
 class InvalidRequest(Exception):
-    """Received bytes are not a request that a route can respond to.
-
-    Args:
-        status: of the response.
-        reason: for the journal and the response.
-    """
+    """Received bytes are not a request that a route can respond to."""
 
     def __init__(self, status: int, reason: str) -> None:
         super().__init__(reason)
@@ -139,7 +134,6 @@ class ResponseWriter:
         """Write a response, or the fault instead of it.
 
         Args:
-            response: to write.
             head: the request was HEAD, so the body is left out.
 
         Returns:
@@ -228,8 +222,6 @@ class Server:
         port: 0 for any free port.
         respond: returns the response to a request; called in several threads.
         journal: records what is not a valid request.
-        limits: of connections and requests.
-        tls: None for plain HTTP.
         hints: explain in the response why a request is not valid.
 
     Attributes:

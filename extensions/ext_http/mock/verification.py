@@ -81,14 +81,7 @@ class CallExpectation(RequestExpectation):
 
 
 class Verification:
-    """Checks the calls of a journal against expectations. Each call is evaluated once for each expectation.
-
-    Args:
-        expectations: in order.
-        routes: of the mock.
-        journal: of the mock.
-        context: of the checks.
-    """
+    """Checks the calls of a journal against expectations. Each call is evaluated once for each expectation."""
 
     def __init__(
         self, expectations: Sequence[CallExpectation], routes: Sequence[Route], journal: Journal, context: CheckContext

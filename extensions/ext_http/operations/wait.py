@@ -191,7 +191,6 @@ class AttemptLog:
     """Outcomes of the attempts, in the order in which each was first observed.
 
     Attributes:
-        count: number of attempts.
         outcomes: by text: number, and seconds from the start of the wait to the first and the last of them.
     """
 
@@ -232,7 +231,6 @@ def retry_after(value: str, now: float) -> float:
     """Return the seconds of a Retry-After header: a number or a date (RFC 9110, 10.2.3); 0 for anything else.
 
     Args:
-        value: of the header.
         now: seconds since 1970.
     """
     if value.isdecimal():

@@ -39,9 +39,6 @@ class PrivateFolder:
 
     A killed process can't remove its folder, so the next connection does. A folder in use is locked: unlike a process
     id, that also holds for processes of other containers that share the directory for temporary files.
-
-    Attributes:
-        path: of the folder.
     """
 
     def __init__(self) -> None:

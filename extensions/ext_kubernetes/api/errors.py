@@ -93,8 +93,6 @@ class Unreachable(KubernetesError):
     """The server did not respond, or not completely.
 
     Args:
-        address: of the server.
-        reason: of the broken connection.
         seconds: since the last response, or since the first attempt if there was none.
         answered: the server has responded to this client before.
         sent: the server may have received, and carried out, the request.
@@ -126,9 +124,7 @@ class ApiError(KubernetesError):
     """The server responded with an error.
 
     Attributes:
-        status: of HTTP.
         reason: of the Status object, such as NotFound; "" if it has none.
-        text: message of the server.
         causes: (field, reason, message) of each cause in the Status object.
         retry_after: seconds of the Retry-After header; None without one.
         where: method and path of the request.
@@ -313,8 +309,6 @@ def api_error(
     Args:
         body: the Status object, or the text of another response.
         retry_after: seconds of the Retry-After header.
-        where: method and path of the request.
-        user: of the kubeconfig.
     """
     status_object = body if isinstance(body, dict) else {}
     reason = status_object.get("reason")

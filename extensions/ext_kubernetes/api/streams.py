@@ -71,9 +71,7 @@ def execute(
     """Run a command in a container, over a websocket.
 
     Args:
-        path: of the pod's exec subresource.
         query: container and command.
-        stdin: input; None for no input.
         deadline: at which the connection is closed; the command may continue to run.
         limit: maximum number of bytes of each output that are kept.
 
@@ -185,8 +183,6 @@ class Forward:
     """Listener on a local port, until it is closed.
 
     Args:
-        path: of the pod's portforward subresource.
-        port: of the pod.
         local: local port; 0 for any free port.
 
     Attributes:

@@ -170,9 +170,6 @@ class Outcome(NamedTuple):
 def resolve_manifest(manifest: Manifest, context: ext_sdk.Context, client: Client, namespace: str) -> Item:
     """Find the kind and the namespace of an object.
 
-    Args:
-        namespace: argument of the operation; "" for none.
-
     Raises:
         ext_sdk.OperationFailed: the object has another namespace, or no name.
         KubernetesError: its kind is unknown.
@@ -251,7 +248,6 @@ def bulk_result(outcomes: Sequence[Outcome], verb: str, outputs: Outputs | None 
 
     Args:
         verb: the operation as a past participle: `Applied`.
-        outputs: further outputs.
     """
     failed = [outcome for outcome in outcomes if outcome.failure]
     done = [outcome for outcome in outcomes if not outcome.failure]

@@ -73,7 +73,7 @@ def check_pattern(expected: object, path: str = "expected") -> None:
             check_pattern(value, f"{path}.{key}")
         elif key not in OPERATORS:
             raise WrongPattern(f"{path}: unknown operator {key}; known operators: {', '.join(OPERATORS)}")
-        elif wrong := OPERATORS[key].problem(value):
+        elif wrong := operand_problem(OPERATORS[key].operand, value):
             raise WrongPattern(f"{path}.{key}: {wrong}")
 
 
@@ -101,7 +101,7 @@ def _contains(match: ObjectMatcher, found: object, bound: object) -> bool:
     if isinstance(found, str):
         return isinstance(bound, str) and bound in found
     if isinstance(found, list):
-        return any(not list(match.differences(bound, item, "")) for item in found)
+        return any(not any(match.differences(bound, item, "")) for item in found)
     return isinstance(found, dict) and isinstance(bound, str) and bound in found
 
 
@@ -109,95 +109,64 @@ def _matches(match: ObjectMatcher, found: object, bound: object) -> bool:
     return isinstance(found, str) and match.searcher.search(str(bound), found) is not None
 
 
-def _length(match: ObjectMatcher, bound: object, found: object, path: str) -> Iterator[Difference]:
-    length = len(found) if isinstance(found, (str, list, dict)) else NOTHING
-    yield from match.differences(bound, length, f"length of {path}")
-
-
-def _not(match: ObjectMatcher, bound: object, found: object, path: str) -> Iterator[Difference]:
-    if not list(match.differences(bound, found, path)):
-        yield Difference(path, f"not {format_value(bound)}", format_value(found))
-
-
-def _every(match: ObjectMatcher, bound: object, found: object, path: str) -> Iterator[Difference]:
-    if not isinstance(found, list):
-        yield Difference(path, "a list", format_value(found))
-        return
-    for index, item in enumerate(found):
-        yield from match.differences(bound, item, f"{path}[{index}]")
-
-
 def _one_of(match: ObjectMatcher, found: object, bound: object) -> bool:
     return isinstance(bound, list) and any(equal(found, item) for item in bound) and found is not NOTHING
 
 
-def _a_list(value: object) -> str:
-    return "" if isinstance(value, list) and value else "expected a list that is not empty"
+def operand_problem(kind: str, operand: object) -> str:
+    """Return the reason why an operator does not accept an operand; "" if it does."""
+    if kind == "list":
+        return "" if isinstance(operand, list) and operand else "expected a list that is not empty"
+    if kind == "boolean":
+        return "" if isinstance(operand, bool) else "expected true or false"
+    if kind == "quantity":
+        wrong = _quantity(operand) is None
+        return "expected a number, or a quantity such as 500m or 1Gi" if wrong else ""
+    if kind == "regex":
+        from ext_sdk.expect.regex import problem
 
-
-def _a_boolean(value: object) -> str:
-    return "" if isinstance(value, bool) else "expected true or false"
-
-
-def _a_quantity(value: object) -> str:
-    return "" if _quantity(value) is not None else "expected a number, or a quantity such as 500m or 1Gi"
-
-
-def _a_regex(value: object) -> str:
-    from ext_sdk.expect.regex import problem
-
-    return problem(value) if isinstance(value, str) else "expected a regular expression"
-
-
-def _inner(value: object) -> str:
-    try:
-        check_pattern(value, "")
-    except WrongPattern as error:
-        return str(error).removeprefix(": ")
-    return ""
-
-
-def _an_item(value: object) -> str:
-    return "{} matches every object; use {$equals: {}} for an empty one" if value == {} else _inner(value)
-
-
-def _anything(value: object) -> str:
-    del value
+        return problem(operand) if isinstance(operand, str) else "expected a regular expression"
+    if kind == "item" and operand == {}:
+        return "{} matches every object; use {$equals: {}} for an empty one"
+    if kind in {"item", "pattern"}:
+        try:
+            check_pattern(operand, "")
+        except WrongPattern as error:
+            return str(error).removeprefix(": ")
     return ""
 
 
 class Operator(NamedTuple):
-    """An operator: a predicate, or a function that yields differences itself.
+    """An operator.
 
     Attributes:
         text: of a difference, before the operand.
-        holds: predicate of the matcher, the found value and the operand.
-        problem: returns the reason why an operand is not accepted; "" if it is.
-        inner: yields the differences of the operand and the found value.
+        operand: kind of the operand: see operand_problem.
+        holds: predicate of the matcher, the found value and the operand; None for operators with a pattern as operand,
+            which yield the differences of that.
     """
 
     text: str
+    operand: str
     holds: Callable[[ObjectMatcher, object, object], bool] | None = None
-    problem: Callable[[object], str] = _anything
-    inner: Callable[[ObjectMatcher, object, object, str], Iterator[Difference]] | None = None
 
 
 OPERATORS: Mapping[str, Operator] = {
-    "$equals": Operator("exactly", lambda _, found, bound: found is not NOTHING and equal(found, bound)),
-    "$ne": Operator("anything but", lambda _, found, bound: found is NOTHING or not equal(found, bound)),
-    "$in": Operator("one of", _one_of, _a_list),
-    "$notIn": Operator("none of", lambda match, found, bound: not _one_of(match, found, bound), _a_list),
-    "$gt": Operator("more than", _ordered(lambda left, right: left > right), _a_quantity),
-    "$gte": Operator("at least", _ordered(lambda left, right: left >= right), _a_quantity),
-    "$lt": Operator("less than", _ordered(lambda left, right: left < right), _a_quantity),
-    "$lte": Operator("at most", _ordered(lambda left, right: left <= right), _a_quantity),
-    "$exists": Operator("existence:", lambda _, found, bound: (found is not NOTHING) == bound, _a_boolean),
-    "$type": Operator("a value of type", lambda _, found, bound: is_type(found, str(bound))),
-    "$contains": Operator("something with", _contains, _an_item),
-    "$matches": Operator("text that matches", _matches, _a_regex),
-    "$length": Operator("", None, _inner, _length),
-    "$not": Operator("", None, _inner, _not),
-    "$every": Operator("", None, _inner, _every),
+    "$equals": Operator("exactly", "value", lambda _, found, bound: found is not NOTHING and equal(found, bound)),
+    "$ne": Operator("anything but", "value", lambda _, found, bound: found is NOTHING or not equal(found, bound)),
+    "$in": Operator("one of", "list", _one_of),
+    "$notIn": Operator("none of", "list", lambda match, found, bound: not _one_of(match, found, bound)),
+    "$gt": Operator("more than", "quantity", _ordered(lambda left, right: left > right)),
+    "$gte": Operator("at least", "quantity", _ordered(lambda left, right: left >= right)),
+    "$lt": Operator("less than", "quantity", _ordered(lambda left, right: left < right)),
+    "$lte": Operator("at most", "quantity", _ordered(lambda left, right: left <= right)),
+    "$exists": Operator("existence:", "boolean", lambda _, found, bound: (found is not NOTHING) == bound),
+    "$type": Operator("a value of type", "value", lambda _, found, bound: is_type(found, str(bound))),
+    "$contains": Operator("something with", "item", _contains),
+    "$matches": Operator("text that matches", "regex", _matches),
+    "$length": Operator("", "pattern"),
+    "$not": Operator("", "pattern"),
+    "$every": Operator("", "pattern"),
 }
 
 Lists = Literal["key", "order", "exact"]
@@ -228,9 +197,6 @@ def differences(
 
     Args:
         expected: partial object, with operators.
-        lists: comparison of lists: see `Lists`.
-        searcher: evaluates regular expressions.
-        path: prefix of the paths in the differences.
 
     Raises:
         SearchFailed: a regular expression took too long.
@@ -262,11 +228,21 @@ class ObjectMatcher:
 
     def _operators(self, operands: Mapping[str, object], found: object, path: str) -> Iterator[Difference]:
         for name, operand in operands.items():
-            operator = OPERATORS[name]
-            if operator.inner is not None:
-                yield from operator.inner(self, operand, found, path)
-            elif operator.holds is not None and not operator.holds(self, found, operand):
-                yield Difference(path, f"{operator.text} {format_value(operand)}", format_value(found))
+            text, _, holds = OPERATORS[name]
+            if holds is not None:
+                if not holds(self, found, operand):
+                    yield Difference(path, f"{text} {format_value(operand)}", format_value(found))
+            elif name == "$length":
+                length = len(found) if isinstance(found, (str, list, dict)) else NOTHING
+                yield from self.differences(operand, length, f"length of {path}")
+            elif name == "$not":
+                if not any(self.differences(operand, found, path)):
+                    yield Difference(path, f"not {format_value(operand)}", format_value(found))
+            elif isinstance(found, list):
+                for index, item in enumerate(found):
+                    yield from self.differences(operand, item, f"{path}[{index}]")
+            else:
+                yield Difference(path, "a list", format_value(found))
 
     def _list(self, expected: Sequence[object], found: Sequence[object], path: str) -> Iterator[Difference]:
         if self.lists == "exact" and len(expected) != len(found):

@@ -11,7 +11,7 @@ from ext_kubernetes.api.access_review import review
 from ext_kubernetes.api.client import client_for
 from ext_kubernetes.api.errors import UnknownKind, error_context
 from ext_kubernetes.objects.fields import items, members, text
-from ext_kubernetes.targets import namespace_of
+from ext_kubernetes.targets import TimeLimit, namespace_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -74,9 +74,7 @@ class AuthCanI(ext_sdk.Args):
         ExpectAccess | UnsetType,
         Meta(description="Expected verdict; if omitted, allowed and denied are both a success"),
     ] = UNSET
-    timeout: Annotated[ext_sdk.Duration, Meta(description="Time limit of the operation")] = ext_sdk.Duration.parse(
-        "25s"
-    )
+    timeout: TimeLimit = ext_sdk.Duration.parse("25s")
 
     def __post_init__(self) -> None:
         if self.list_:

@@ -16,7 +16,7 @@ from ext_kubernetes.manifests.bulk import Item, Outcome, bulk_result, send_manif
 from ext_kubernetes.manifests.sources import SourceArgs, manifests_of
 from ext_kubernetes.manifests.write import MANAGER, DryRun, Namespace, Validation, write_options
 from ext_kubernetes.objects.fields import items, members, text
-from ext_kubernetes.targets import Target
+from ext_kubernetes.targets import Target, TimeLimitOfWait
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -45,9 +45,7 @@ class Apply(SourceArgs, one_of=("file", "manifest", "url", "kustomize")):
     wait: Annotated[
         bool, Meta(description="Wait until all objects are ready, by the rules of `wait` with `for: ready`")
     ] = False
-    timeout: Annotated[ext_sdk.Duration, Meta(description="Time limit of the operation, including the wait")] = (
-        ext_sdk.Duration.parse("25s")
-    )
+    timeout: TimeLimitOfWait = ext_sdk.Duration.parse("25s")
 
 
 def apply(args: Apply, context: ext_sdk.Context) -> ext_sdk.Result:

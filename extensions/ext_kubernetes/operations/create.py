@@ -19,7 +19,7 @@ from ext_kubernetes.manifests.sources import SOURCES, Manifest, SourceArgs, mani
 from ext_kubernetes.manifests.write import MANAGER, DryRun, Namespace, Subresource, Validation, write_options
 from ext_kubernetes.objects.fields import identity, members, text
 from ext_kubernetes.objects.yaml_loader import Json
-from ext_kubernetes.targets import namespace_of
+from ext_kubernetes.targets import TimeLimit, namespace_of
 from ext_sdk.files import Workdir, os_errors
 
 if TYPE_CHECKING:
@@ -198,9 +198,7 @@ class DataArgs(ext_sdk.Args):
     labels: Annotated[dict[str, str], Meta(description="Labels of the object")] = field(default_factory=dict)
     replace: Annotated[bool, Meta(description="Replace an existing object; default: fail")] = False
     dry_run: DryRun = False
-    timeout: Annotated[ext_sdk.Duration, Meta(description="Time limit of the operation")] = ext_sdk.Duration.parse(
-        "25s"
-    )
+    timeout: TimeLimit = ext_sdk.Duration.parse("25s")
 
 
 class CreateSecret(DataArgs):

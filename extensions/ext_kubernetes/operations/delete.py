@@ -13,7 +13,7 @@ from ext_kubernetes.manifests.bulk import catching, combined_failure, resolve_ma
 from ext_kubernetes.manifests.sources import SOURCES, File, Inline, Kustomize, Recursive, Url, manifests_of
 from ext_kubernetes.manifests.write import DryRun  # noqa: TC001 - msgspec reads it
 from ext_kubernetes.objects.fields import items, text
-from ext_kubernetes.targets import OwnNamespaces, TargetArgs, target_of
+from ext_kubernetes.targets import OwnNamespaces, TargetArgs, TimeLimitOfWait, target_of
 from ext_kubernetes.waiting.deletion import MOST_NAMED, DeletedObject, send_delete, wait_for_deletion
 
 if TYPE_CHECKING:
@@ -55,9 +55,7 @@ class Delete(TargetArgs):
         Meta(description="Wait until the objects are gone; default: true, but false with `kind` and `metadata`"),
     ] = UNSET
     dry_run: DryRun = False
-    timeout: Annotated[ext_sdk.Duration, Meta(description="Time limit of the operation, including the wait")] = (
-        ext_sdk.Duration.parse("25s")
-    )
+    timeout: TimeLimitOfWait = ext_sdk.Duration.parse("25s")
 
     @property
     def selects(self) -> bool:

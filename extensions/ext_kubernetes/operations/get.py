@@ -15,7 +15,7 @@ from ext_kubernetes.api.errors import NotFound, error_context
 from ext_kubernetes.objects.fields import identity, items, members, text
 from ext_kubernetes.objects.jsonpath import PathFailed, problem, text_of, values
 from ext_kubernetes.objects.secret_data import has_hidden, marked
-from ext_kubernetes.targets import TargetArgs, missing_namespace_context, target_of
+from ext_kubernetes.targets import TargetArgs, TimeLimit, missing_namespace_context, target_of
 
 if TYPE_CHECKING:
     from ext_kubernetes.api.client import Client
@@ -58,9 +58,7 @@ class Get(TargetArgs):
     ignore_not_found: Annotated[
         bool, Meta(description="Treat a missing object as success; the output `found` is then false")
     ] = False
-    timeout: Annotated[ext_sdk.Duration, Meta(description="Time limit of the operation")] = ext_sdk.Duration.parse(
-        "25s"
-    )
+    timeout: TimeLimit = ext_sdk.Duration.parse("25s")
 
     def __post_init__(self) -> None:
         for name, output in self.outputs.items():

@@ -21,7 +21,7 @@ from ext_kubernetes.api.errors import AlreadyExists, KubernetesError, NotFound, 
 from ext_kubernetes.manifests.write import MANAGER
 from ext_kubernetes.objects.fields import at, identity, items, members, text
 from ext_kubernetes.polling import Verdict, wait_until
-from ext_kubernetes.targets import OwnNamespaces, Target, listed, namespace_exists
+from ext_kubernetes.targets import OwnNamespaces, Target, TimeLimit, TimeLimitOfWait, listed, namespace_exists
 from ext_kubernetes.waiting.deletion import DeletedObject, DeletionTimedOut, delete_one, wait_for_deletion
 from ext_kubernetes.waiting.informer import subscribe
 
@@ -54,7 +54,6 @@ GracePeriod = Annotated[
         "pods are deleted right after the namespace, so that controllers do not replace them"
     ),
 ]
-Timeout = Annotated[ext_sdk.Duration, Meta(description="Time limit of the operation, including the wait")]
 
 
 class CreateNamespace(ext_sdk.Args, one_of=("name", "prefix")):
@@ -79,9 +78,7 @@ class CreateNamespace(ext_sdk.Args, one_of=("name", "prefix")):
             "there are several such namespaces, or if this operation failed"
         ),
     ] = True
-    timeout: Annotated[ext_sdk.Duration, Meta(description="Time limit of the operation")] = ext_sdk.Duration.parse(
-        "25s"
-    )
+    timeout: TimeLimit = ext_sdk.Duration.parse("25s")
 
 
 class DeleteNamespace(ext_sdk.Args):
@@ -97,7 +94,7 @@ class DeleteNamespace(ext_sdk.Args):
     ignore_not_found: Annotated[bool, Meta(description="Treat a missing namespace as success")] = False
     grace_period: GracePeriod = UNSET
     wait: Annotated[bool, Meta(description="Wait until the namespace and its contents are gone")] = True
-    timeout: Timeout = ext_sdk.Duration.parse("25s")
+    timeout: TimeLimitOfWait = ext_sdk.Duration.parse("25s")
 
 
 class DeleteGeneratedNamespaces(ext_sdk.Args):
@@ -110,7 +107,7 @@ class DeleteGeneratedNamespaces(ext_sdk.Args):
     ] = ""
     grace_period: GracePeriod = UNSET
     wait: Annotated[bool, Meta(description="Wait until the namespaces and their contents are gone")] = False
-    timeout: Timeout = ext_sdk.Duration.parse("25s")
+    timeout: TimeLimitOfWait = ext_sdk.Duration.parse("25s")
 
     def __post_init__(self) -> None:
         if self.prefix and (self.name or self.names):

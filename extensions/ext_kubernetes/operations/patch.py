@@ -26,7 +26,7 @@ from ext_kubernetes.objects.fields import identity, members, named, number, text
 from ext_kubernetes.objects.readiness import RULES
 from ext_kubernetes.objects.yaml_loader import Json  # noqa: TC001 - msgspec reads it
 from ext_kubernetes.polling import Verdict, wait_until
-from ext_kubernetes.targets import TargetArgs, target_of
+from ext_kubernetes.targets import TargetArgs, TimeLimit, target_of
 from ext_kubernetes.waiting.failure_report import wait_failure
 from ext_kubernetes.waiting.pod_failures import PodCheck
 from ext_kubernetes.waiting.waiter import (
@@ -71,9 +71,7 @@ class Patch(TargetArgs):
     subresource: Subresource = ""
     dry_run: DryRun = False
     strict: Validation = True
-    timeout: Annotated[ext_sdk.Duration, Meta(description="Time limit of the operation")] = ext_sdk.Duration.parse(
-        "25s"
-    )
+    timeout: TimeLimit = ext_sdk.Duration.parse("25s")
 
     def __post_init__(self) -> None:
         if (self.type == "json") != isinstance(self.patch, list) and self.type != "auto":

@@ -14,7 +14,7 @@ from ext_kubernetes.api.errors import error_context
 from ext_kubernetes.api.streams import LOOPBACK, Forward
 from ext_kubernetes.objects.fields import at, items, members, named, number, text
 from ext_kubernetes.pods import Pods, running_pod
-from ext_kubernetes.targets import TargetArgs, missing_namespace_context
+from ext_kubernetes.targets import TargetArgs, TimeLimit, missing_namespace_context
 from ext_sdk.files import os_errors
 
 if TYPE_CHECKING:
@@ -77,9 +77,7 @@ class PortForward(TargetArgs):
     local_port: Annotated[
         Annotated[int, Meta(ge=0, le=65535)], Meta(description="Local port on 127.0.0.1; 0: any free port")
     ] = 0
-    timeout: Annotated[ext_sdk.Duration, Meta(description="Time limit of the operation")] = ext_sdk.Duration.parse(
-        "25s"
-    )
+    timeout: TimeLimit = ext_sdk.Duration.parse("25s")
 
     def __post_init__(self) -> None:
         if self.action == "start" and self.port is UNSET:

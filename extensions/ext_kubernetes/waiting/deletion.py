@@ -58,11 +58,7 @@ class DeletedObject(NamedTuple):
 
 
 class DeletionTimedOut(ext_sdk.OperationFailed):
-    """Objects still existed at the deadline.
-
-    Attributes:
-        left: these objects.
-    """
+    """Objects still existed at the deadline."""
 
     def __init__(self, message: str, *, error: str, left: list[DeletedObject]) -> None:
         super().__init__(message, error=error, outputs={"left": "\n".join(map(str, left))})

@@ -66,10 +66,8 @@ def matching_paths(workdir: Workdir, pattern: str, deadline: ext_sdk.Deadline) -
     """Return the paths that match a pattern, each directory after its contents. Symbolic links are not followed.
 
     Args:
-        workdir: searched directory.
         pattern: `*`, `?` and `[a-z]` match within a name, and no name that begins with a dot unless the pattern
             does; `**` as a complete component matches any number of directories, zero included.
-        deadline: for large trees.
 
     Raises:
         PathEscapes: the pattern leads out of the working directory.

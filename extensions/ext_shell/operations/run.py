@@ -105,7 +105,6 @@ class _Attempts:
         """Run the command and check it.
 
         Args:
-            deadline: of this attempt.
             number: of this attempt; None if there is only one.
             time_limit: name of the limit that sets the deadline, if that is not the one of all attempts.
         """
