@@ -102,7 +102,15 @@ def _check(configuration: Configuration, where: str) -> None:
             if isinstance(error, ssl.SSLError):
                 reason = error.reason or "the key is missing or not PEM"
             raise _unusable(where, f"its client certificate and key can't be used: {reason}") from error
-    _authenticate_proxy(configuration, where)
+    # The package does not send user and password of the proxy URL to the proxy.
+    address = urlsplit(configuration.host).netloc
+    if configuration.proxy and not proxy_bypass_environment(address, {"no": configuration.no_proxy or ""}):
+        scheme = urlsplit(configuration.proxy).scheme
+        if scheme.startswith("socks"):
+            raise _unusable(where, f"proxies of the type {scheme} are not supported; use an HTTP proxy")
+        if credentials := proxy_credentials(configuration.proxy):
+            encoded = base64.b64encode(":".join(credentials).encode()).decode()
+            configuration.proxy_headers = {"proxy-authorization": f"Basic {encoded}"}
 
 
 class _Trimmed:
@@ -122,19 +130,6 @@ def _trim_tokens(configuration: Configuration) -> None:
     hook = configuration.refresh_api_key_hook
     if hook is not None and not isinstance(hook, _Trimmed):
         configuration.refresh_api_key_hook = _Trimmed(hook)
-
-
-def _authenticate_proxy(configuration: Configuration, where: str) -> None:
-    """Send user and password of the proxy URL to the proxy; the package does not."""
-    address = urlsplit(configuration.host).netloc
-    if not configuration.proxy or proxy_bypass_environment(address, {"no": configuration.no_proxy or ""}):
-        return
-    scheme = urlsplit(configuration.proxy).scheme
-    if scheme.startswith("socks"):
-        raise _unusable(where, f"proxies of the type {scheme} are not supported; use an HTTP proxy")
-    if credentials := proxy_credentials(configuration.proxy):
-        encoded = base64.b64encode(":".join(credentials).encode()).decode()
-        configuration.proxy_headers = {"proxy-authorization": f"Basic {encoded}"}
 
 
 def proxy_credentials(proxy: str | None) -> tuple[str, str] | None:

@@ -49,21 +49,16 @@ def blocked_reason(pod: Object) -> str:
 
 def unproven(pod: Object, now: datetime) -> tuple[float, str]:
     """Return the seconds until no container counts as being between two crashes, and the reason; 0 and "" if none."""
-    left = [(_seconds_unproven(status, now), text(status, "name")) for status, _ in _containers(pod)]
-    seconds, name = max(left, default=(0.0, ""))
+    seconds, name = 0.0, ""
+    for status, _ in _containers(pod):
+        started, last = text(status, "state", "running", "startedAt"), members(status, "lastState", "terminated")
+        last_run = seconds_between(text(last, "startedAt"), text(last, "finishedAt"))
+        if started and last and last_run < SOUND_SECONDS:
+            left = min(last_run + MARGIN_SECONDS, LONGEST_PROOF_SECONDS) - age_of(started, now)
+            seconds, name = max((seconds, name), (left, text(status, "name")))
     if seconds <= 0:
         return 0.0, ""
     return seconds, f"container {name} was restarted after it had exited; it counts as ready in {seconds:.0f} s"
-
-
-def _seconds_unproven(status: Object, now: datetime) -> float:
-    started, last = text(status, "state", "running", "startedAt"), members(status, "lastState", "terminated")
-    if not started or not last:
-        return 0.0
-    last_run = seconds_between(text(last, "startedAt"), text(last, "finishedAt"))
-    if last_run >= SOUND_SECONDS:
-        return 0.0
-    return min(last_run + MARGIN_SECONDS, LONGEST_PROOF_SECONDS) - age_of(started, now)
 
 
 def describe_containers(pod: Object) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import IO, TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any
 
 from ext_sdk.core.text import cut
 
@@ -38,18 +38,6 @@ def load_yaml(text: str) -> object:
     """Return the value of the first document. Raises NotYaml."""
     documents = [value for _, value in _documents(text)]
     return documents[0] if documents else None
-
-
-def load_plain_yaml(stream: str | IO[str]) -> object:
-    """Return the value of a document as `yaml.safe_load` does, by the parser written in C."""
-    import yaml
-
-    loader = yaml.CSafeLoader(stream)
-    try:
-        value: object = loader.get_single_data()
-    finally:
-        loader.dispose()
-    return value
 
 
 def objects_of(text: str, where: str) -> list[tuple[Object, str]]:

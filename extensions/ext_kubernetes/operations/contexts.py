@@ -89,7 +89,19 @@ def view_config(args: ViewConfig, context: ext_sdk.Context) -> ext_sdk.Result:
     content: dict[str, object] = {"apiVersion": "v1", "kind": "Config", "current-context": config.current}
     for kind, entries in sections.items():
         member = kind.removesuffix("s")
-        content[kind] = [{"name": name, member: _redact(entry)} for name, entry in entries.items()]
+        listed = []
+        for name, entry in entries.items():
+            shown: Entry = {key: value if key in SHOWN else REDACTED for key, value in entry.items()}
+            for key in {"server", "proxy-url"} & shown.keys():  # a user, a password or a query may hold credentials
+                address = shown[key]
+                try:
+                    parts = urlsplit(address if isinstance(address, str) else "")
+                    host = parts.netloc.rpartition("@")[2]
+                    shown[key] = parts._replace(netloc=host, query="", fragment="").geturl()
+                except ValueError:
+                    shown[key] = REDACTED
+            listed.append({"name": name, member: shown})
+        content[kind] = listed
     return ext_sdk.Result.ok("Kubeconfig retrieved", outputs={"config": dump_yaml(content)})
 
 
@@ -100,18 +112,6 @@ def _read(context: ext_sdk.Context) -> Kubeconfig:
     config = read(source)
     config.current = source.context or config.current
     return config
-
-
-def _redact(entry: Entry) -> Entry:
-    shown = {key: value if key in SHOWN else REDACTED for key, value in entry.items()}
-    for key in {"server", "proxy-url"} & shown.keys():  # a user, a password or a query may hold credentials
-        value = shown[key]
-        try:
-            parts = urlsplit(value if isinstance(value, str) else "")
-            shown[key] = parts._replace(netloc=parts.netloc.rpartition("@")[2], query="", fragment="").geturl()
-        except ValueError:
-            shown[key] = REDACTED
-    return shown
 
 
 OPERATIONS = (

@@ -23,7 +23,6 @@ from ext_kubernetes.targets import TimeLimit, namespace_of
 from ext_sdk.files import Workdir, os_errors
 
 if TYPE_CHECKING:
-    from ext_kubernetes.api.client import Client
     from ext_kubernetes.objects.yaml_loader import Object
 
 
@@ -132,8 +131,27 @@ def replace(args: Replace, context: ext_sdk.Context) -> ext_sdk.Result:
     client = client_for(context)
     query = [("fieldManager", MANAGER), *write_options(dry_run=args.dry_run, strict=args.strict)]
 
+    def put(item: Item) -> tuple[Object, str]:
+        if not item.name:
+            raise ext_sdk.OperationFailed(f"{item}: replace requires metadata.name")
+        path, metadata = item.path(args.subresource), members(item.object, "metadata")
+        for attempt in range(1, ATTEMPTS + 1):
+            # Some kinds can only be replaced with the resourceVersion of the present object.
+            version = metadata.get("resourceVersion") or text(
+                client.request("GET", path, deadline=context.deadline), "metadata", "resourceVersion"
+            )
+            body = item.object | {"metadata": metadata | {"resourceVersion": version}}
+            try:
+                with error_context(f"failed to replace {item}"):
+                    response = client.ask(Request("PUT", path, query, body), deadline=context.deadline)
+                return members(response.value), "replaced"
+            except Conflict:
+                if metadata.get("resourceVersion") or attempt == ATTEMPTS:
+                    raise
+        raise AssertionError("the last attempt returns or raises")
+
     def send(item: Item) -> Outcome:
-        return try_send(item, lambda: (_replace(item, args.subresource, query, context, client), "replaced"))
+        return try_send(item, lambda: put(item))
 
     outcomes = send_manifests(_manifests(args, context), context, client, args.namespace, send)
     return bulk_result(outcomes, "Would replace" if args.dry_run else "Replaced")
@@ -154,29 +172,6 @@ def _manifests(args: ObjectArgs, context: ext_sdk.Context) -> list[Manifest]:
             raise ext_sdk.InvalidArgs(name, "missing; an object requires apiVersion, kind and metadata")
     built = msgspec.to_builtins(args)
     return [Manifest({key: value for key, value in built.items() if key not in NO_MEMBERS}, "args")]
-
-
-def _replace(
-    item: Item, subresource: str, query: list[tuple[str, str]], context: ext_sdk.Context, client: Client
-) -> Object:
-    """Replace an object and return it as stored."""
-    if not item.name:
-        raise ext_sdk.OperationFailed(f"{item}: replace requires metadata.name")
-    path = item.path(subresource)
-    metadata = members(item.object, "metadata")
-    for attempt in range(1, ATTEMPTS + 1):
-        # Some kinds can only be replaced with the resourceVersion of the present object.
-        version = metadata.get("resourceVersion") or text(
-            client.request("GET", path, deadline=context.deadline), "metadata", "resourceVersion"
-        )
-        body = item.object | {"metadata": metadata | {"resourceVersion": version}}
-        try:
-            with error_context(f"failed to replace {item}"):
-                return members(client.ask(Request("PUT", path, query, body), deadline=context.deadline).value)
-        except Conflict:
-            if metadata.get("resourceVersion") or attempt == ATTEMPTS:
-                raise
-    raise AssertionError("the last attempt returns or raises")
 
 
 MOST_BYTES = 1024 * 1024  # limit of the server for all data of an object

@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import os
 import tempfile
-from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import msgspec
@@ -23,8 +21,6 @@ from ext_kubernetes.waiting.waiter import Timeout  # noqa: TC001 - msgspec reads
 from ext_sdk.files import Workdir, os_errors
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from ext_kubernetes.objects.fields import Outputs
     from ext_kubernetes.program import Ran
 
@@ -78,21 +74,6 @@ def _wait_flags(wait: bool, context: ext_sdk.Context) -> list[str]:
     if not wait:
         return []
     return ["--wait", f"--timeout={max(1, int(context.deadline.remaining() - LAST_SECONDS))}s"]
-
-
-@contextmanager
-def _values_file(values: dict[str, Json]) -> Iterator[list[str]]:
-    """Yield the flag for a private file with the values. JSON is YAML that preserves the types of scalars."""
-    if not values:
-        yield []
-        return
-    descriptor, name = tempfile.mkstemp(prefix="ext-kubernetes-", suffix=".yaml")  # 0600
-    try:
-        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            json.dump(values, file, ensure_ascii=False)
-        yield [f"--values={name}"]
-    finally:
-        Path(name).unlink(missing_ok=True)
 
 
 ReleaseNamespace = Annotated[
@@ -226,14 +207,18 @@ def _install(verb: str, args: ChartArgs, release: list[str], context: ext_sdk.Co
     flags += [f"--{name}={value}" for name, value in (("version", args.version), ("repo", args.repo)) if value]
     flags += ["--create-namespace"] if args.create_namespace else []
     workdir, chart = Workdir(context.workdir), args.chart
-    for file in args.values_files:
-        with os_errors("read", file):
-            flags.append(f"--values={workdir.path(file)}")
+    for path in args.values_files:
+        with os_errors("read", path):
+            flags.append(f"--values={workdir.path(path)}")
     if "://" not in chart and not args.repo:
         with os_errors("read", chart):
             chart = str(workdir.path(chart)) if workdir.exists(chart) else chart
-    with _values_file(args.values) as values:
-        ran = helm(verb, [*release, chart, *flags, *values], context)
+    with tempfile.NamedTemporaryFile("w", encoding="utf-8", prefix="ext-kubernetes-", suffix=".yaml") as file:  # 0600
+        if args.values:  # JSON is YAML that preserves the types of scalars
+            json.dump(args.values, file, ensure_ascii=False)
+            file.flush()
+            flags.append(f"--values={file.name}")
+        ran = helm(verb, [*release, chart, *flags], context)
     reported = dict(line.split(": ", 1) for line in reversed(ran.stdout.splitlines()) if ": " in line)
     outputs = _outputs(ran) | {key: reported.get(key.upper(), "") for key in ("name", "status", "revision")}
     past = "installed" if verb == "install" else "upgraded"
