@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import ext_sdk
-from ext_shell.operations.assert_agent import assert_agent
-from ext_shell.operations.assert_file import assert_file
+from ext_shell.operations.assertions import assert_agent, assert_file
 from ext_shell.operations.copy import copy
 from ext_shell.operations.make_temp import make_temp
 from ext_shell.operations.read_file import read_file

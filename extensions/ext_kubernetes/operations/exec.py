@@ -21,7 +21,7 @@ from ext_kubernetes.waiting.waiter import (
     Selector,  # noqa: TC001 - msgspec reads it
     Timeout,  # noqa: TC001 - msgspec reads it
 )
-from ext_sdk.expect import Check, Expectation, Integer, Text, check_integer, check_text, failure_text, passed, summary
+from ext_sdk.expect import Check, Expectation, Integer, Text, check_integer, check_text, conclude
 from ext_sdk.files import PathEscapes, Workdir, os_errors
 
 if TYPE_CHECKING:
@@ -102,12 +102,11 @@ def exec_(args: Exec, context: ext_sdk.Context) -> ext_sdk.Result:
             checks.append(Check.failed("to be checked completely", found, where=stream))
         else:
             checks += check_text(expected, streams[stream].text, where=stream, redact=context.secrets.redact)
-    message = f"Ran a command in {label}, exit code {executed.code}: {summary(checks)}"
-    if passed(checks):
-        return ext_sdk.Result.ok(message, outputs=outputs)
+    result = conclude(checks, done=f"Ran a command in {label}, exit code {executed.code}", outputs=outputs)
     stderr = context.secrets.redact(executed.stderr.text).strip()
-    error = failure_text(checks) + (f"; stderr: {stderr[-500:]}" if stderr and executed.code else "")
-    return ext_sdk.Result.failed(message, error=error, outputs=outputs)
+    if not result.success and stderr and executed.code:
+        result.error += f"; stderr: {stderr[-500:]}"
+    return result
 
 
 MOST_BYTES = 64 * 1024 * 1024  # of all files together, which are held in memory

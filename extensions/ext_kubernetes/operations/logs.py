@@ -25,7 +25,7 @@ from ext_kubernetes.pods import (
 from ext_kubernetes.polling import POLLING, Pace, Verdict, wait_until
 from ext_kubernetes.targets import TargetArgs, missing_namespace_context
 from ext_kubernetes.waiting.waiter import Selector, Timeout  # noqa: TC001 - msgspec reads them
-from ext_sdk.expect import Check, Searcher, Text, check_text, failure_text, passed, summary
+from ext_sdk.expect import Check, Searcher, Text, check_text, conclude, failure_text, passed
 
 if TYPE_CHECKING:
     from ext_kubernetes.api.client import Client
@@ -192,10 +192,7 @@ class _LogReader:
         message = f"Logs of {self.pods.target}: {lines} line{'' if lines == 1 else 's'}{self._describe_cut()}"
         if self._args.expect is UNSET:
             return ext_sdk.Result.ok(message, outputs=self._outputs())
-        message = f"{message}: {summary(self._checks)}"
-        if passed(self._checks):
-            return ext_sdk.Result.ok(message, outputs=self._outputs())
-        return ext_sdk.Result.failed(message, error=failure_text(self._checks), outputs=self._outputs())
+        return conclude(self._checks, done=message, outputs=self._outputs())
 
     def _describe_cut(self) -> str:
         if not self._cut:

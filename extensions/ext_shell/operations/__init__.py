@@ -1,1 +1,1 @@
-"""Operations of ext-shell: one module each. They do not import each other."""
+"""Operations of ext-shell. Their modules do not import each other."""
