@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import ext_sdk
 from ext_sdk.files import os_errors
-from ext_sdk.process import Command, CommandNotFound, Output, ProcessError, Pump, Spawner
+from ext_sdk.process import Command, CommandNotFound, Output, ProcessError, Spawner, start_piped
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -57,25 +57,17 @@ def run(
         ext_sdk.OperationFailed: it can't be started.
     """
     outputs = {"stdout": Output(limit), "stderr": Output(MOST_BYTES)}
-    with ExitStack() as ours, os_errors(f"run {argv[0]} in", str(context.workdir)):
-        directory = _closing(ours, os.open(context.workdir, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC))
-        stdin = _closing(ours, os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC))
-        readers, writers = zip(os.pipe(), os.pipe(), strict=True)
-        for descriptor in writers:
-            _closing(ours, descriptor)
-        theirs = ours.enter_context(ExitStack())  # closed here, unless the pump takes over
-        for descriptor in readers:
-            _closing(theirs, descriptor)
-        variables = {**os.environ, **context.env, **env}
-        command = Command(argv, env=variables, directory=directory, grace=GRACE)
+    with ExitStack() as stack, os_errors(f"run {argv[0]} in", str(context.workdir)):
+        directory = os.open(context.workdir, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        stack.callback(os.close, directory)
+        command = Command(argv, env={**os.environ, **context.env, **env}, directory=directory, grace=GRACE)
+        sinks = outputs["stdout"].write, outputs["stderr"].write
         try:
-            child = context.extension_state(Spawner).spawn(command, stdin=stdin, stdout=writers[0], stderr=writers[1])
+            child, pump = start_piped(context.extension_state(Spawner), command, *sinks)
         except CommandNotFound as error:
             raise ext_sdk.RequirementNotMet(error.name, advice) from error
         except (ProcessError, ValueError) as error:
             raise ext_sdk.OperationFailed(f"{argv[0]} could not be started", error=str(error)) from error
-        theirs.pop_all()
-    pump = Pump(child, {readers[0]: outputs["stdout"].write, readers[1]: outputs["stderr"].write})
     try:
         in_time = pump.run(lambda: context.deadline.expired, TICK)
         if not in_time:
@@ -88,8 +80,3 @@ def run(
     code = None if child.status is None else child.status.code
     status, stdout = str(child.status or "unknown exit status"), outputs["stdout"]
     return Ran(code, status, stdout.text, outputs["stderr"].text, in_time, complete=not stdout.lost)
-
-
-def _closing(stack: ExitStack, descriptor: int) -> int:
-    stack.callback(os.close, descriptor)
-    return descriptor

@@ -13,7 +13,7 @@ from msgspec import UNSET
 import ext_sdk
 from ext_sdk.core.redaction.secret_names import secret_variables
 from ext_sdk.files import os_errors
-from ext_sdk.process import Command, CommandNotFound, CommandNotStarted, ProcessError, Pump, Spawner
+from ext_sdk.process import Command, CommandNotFound, CommandNotStarted, ProcessError, Pump, Spawner, start_piped
 
 from .config import ShellConfig
 from .files import workdir_for
@@ -144,24 +144,15 @@ class PreparedCommand:
         """
         args = self._args
         try:
-            with ExitStack() as ours:
-                directory = _closing(ours, open_directory(self._context, args.cwd))
-                data, feed = b"", None
+            with ExitStack() as stack:
+                directory = open_directory(self._context, args.cwd)
+                stack.callback(os.close, directory)
+                stdin = data = None
                 if args.stdin_file is not UNSET:
-                    stdin = _closing(ours, open_input(self._context, args.stdin_file))
-                elif args.stdin is UNSET:
-                    stdin = _closing(ours, os.open(os.devnull, os.O_RDONLY))
-                else:
-                    stdin, feed = os.pipe()
-                    _closing(ours, stdin)
+                    stdin = open_input(self._context, args.stdin_file)
+                    stack.callback(os.close, stdin)
+                elif args.stdin is not UNSET:
                     data = args.stdin.encode("utf-8", "surrogatepass")
-                out_reader, out_writer = os.pipe()
-                err_reader, err_writer = os.pipe()
-                for descriptor in (out_writer, err_writer):
-                    _closing(ours, descriptor)
-                theirs = ours.enter_context(ExitStack())  # closed here unless the pump takes them over
-                for descriptor in (out_reader, err_reader, *([] if feed is None else [feed])):
-                    _closing(theirs, descriptor)
                 command = Command(
                     self._argv,
                     env=self._env,
@@ -171,35 +162,23 @@ class PreparedCommand:
                     grace=min(self.grace, LAST_GRACE),
                     keep=keep,
                 )
-                child = self._spawn(spawner, command, stdin, out_writer, err_writer)
-                theirs.pop_all()
-                return child, Pump(child, {out_reader: stdout, err_reader: stderr}, stdin=feed, data=data)
-        except OSError as error:  # no more descriptors, no memory
-            text = f"the system refused a resource that is needed to start it: {error.strerror or error}"
-            raise ext_sdk.OperationFailed("the command could not be started", error=text) from error
-
-    def _spawn(self, spawner: Spawner, command: Command, stdin: int, stdout: int, stderr: int) -> Child:
-        try:
-            return spawner.spawn(command, stdin=stdin, stdout=stdout, stderr=stderr)
+                return start_piped(spawner, command, stdout, stderr, stdin=stdin, data=data)
         except CommandNotFound as error:
-            if self._args.command is UNSET:
-                raise ext_sdk.RequirementNotMet(
-                    error.name, f"the shell of this script; searched {error.path!r}"
-                ) from error
+            if args.command is UNSET:
+                shell = f"the shell of this script; searched {error.path!r}"
+                raise ext_sdk.RequirementNotMet(error.name, shell) from error
             advice = "; install it, set env.PATH, or name it with a slash (./x), which starts from cwd"
             raise ext_sdk.OperationFailed(f"command not found: {error.name}", error=f"{error}{advice}") from error
         except CommandNotStarted as error:
-            where = f"; command: {self.label}; cwd: {self._args.cwd!r}"
+            where = f"; command: {self.label}; cwd: {args.cwd!r}"
             raise ext_sdk.OperationFailed(f"{error.name} could not be started", error=f"{error}{where}") from error
         except ProcessError as error:
             raise ext_sdk.OperationFailed(f"{self.label} could not be started", error=str(error)) from error
         except ValueError as error:
             raise ext_sdk.InvalidArgs("", str(error)) from error
-
-
-def _closing(stack: ExitStack, descriptor: int) -> int:
-    stack.callback(os.close, descriptor)
-    return descriptor
+        except OSError as error:  # no more descriptors, no memory
+            text = f"the system refused a resource that is needed to start it: {error.strerror or error}"
+            raise ext_sdk.OperationFailed("the command could not be started", error=text) from error
 
 
 def _argv(args: CommandArgs, shell: str) -> list[str]:

@@ -6,17 +6,56 @@ import os
 import select
 import time
 from collections.abc import Callable
+from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from .child import Child
+    from .spawner import Command, Spawner
 
 READ_BYTES = 65_536
 QUIET = 0.1  # seconds without output after which the outputs of an ended command are closed
 
 Sink = Callable[[bytes], object]
+
+
+def start_piped(
+    spawner: Spawner,
+    command: Command,
+    stdout: Sink,
+    stderr: Sink,
+    *,
+    stdin: int | None = None,
+    data: bytes | None = None,
+) -> tuple[Child, Pump]:
+    """Start a command; the pump passes its output to the sinks.
+
+    Args:
+        stdin: descriptor that the command reads, which stays open here.
+        data: input, if there is no `stdin`; None: the command reads from /dev/null.
+
+    Raises:
+        ProcessError, ValueError: as Spawner.spawn.
+        OSError: the system has no more descriptors.
+    """
+    with ExitStack() as theirs, ExitStack() as ours:
+        feed = None
+        if stdin is None and data is not None:
+            stdin, feed = os.pipe()
+            theirs.callback(os.close, stdin)
+            ours.callback(os.close, feed)
+        elif stdin is None:
+            stdin = os.open(os.devnull, os.O_RDONLY)
+            theirs.callback(os.close, stdin)
+        readers, writers = zip(os.pipe(), os.pipe(), strict=True)
+        for reader, writer in zip(readers, writers, strict=True):
+            theirs.callback(os.close, writer)
+            ours.callback(os.close, reader)
+        child = spawner.spawn(command, stdin=stdin, stdout=writers[0], stderr=writers[1])
+        ours.pop_all()  # the pump closes them
+        return child, Pump(child, dict(zip(readers, (stdout, stderr), strict=True)), stdin=feed, data=data or b"")
 
 
 class Pump:
