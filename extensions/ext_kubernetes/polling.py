@@ -56,8 +56,6 @@ class WaitOutcome(NamedTuple):
 
     Attributes:
         verdict: of the last poll that got a response; None if none did.
-        seconds: duration of the wait.
-        polls: number of polls.
         last_error: the error of the last poll; None if it got a response.
     """
 

@@ -147,6 +147,12 @@ ACCEPT_ENCODING = "gzip, deflate"
 IDENTITY_REMEDY = "send the header `Accept-Encoding: identity` to request it without coding"
 CLOSED_EARLY_REMEDY = "the server, or a proxy before it, closed the connection before the end of the response"
 HTTP2_REMEDY = "check that the server supports HTTP/2; `httpVersion: auto` falls back to HTTP/1.1"
+CERTIFICATE_REMEDIES = {  # by a part of the reason; the usual one is to trust the CA
+    "not valid for": "use a name of the certificate in the URL, or set it as `tls.serverName`",
+    "mismatch": "use a name of the certificate in the URL, or set it as `tls.serverName`",
+    "expired": "renew the certificate, or accept it with `tls.insecure: true`",
+    "not yet valid": "renew the certificate, or accept it with `tls.insecure: true`",
+}
 USER_AGENT = f"ext-http/{__version__} gevals-extensions"
 
 
@@ -155,7 +161,6 @@ class Outgoing(NamedTuple):
 
     Attributes:
         method: in capitals.
-        url: absolute.
         headers: all except Host and Content-Length.
         content: body; None for none.
         digest: user and password for a Digest challenge.
@@ -183,8 +188,6 @@ class Client:
         """Send one request and return its response; redirects are not followed.
 
         Args:
-            outgoing: request to send.
-            deadline: of the exchange.
             limit: bytes of the body, decoded, that are kept.
             sink: receives the body of a response with status 200 to 299, piece by piece; such a response has no body.
 
@@ -339,7 +342,8 @@ def _failure(
         return ExchangeFailed("timeout", _timeout_reason(error, response), where, after=after, response=response)
     if separator and prefix in _SOCKET_KINDS:
         kind, reason = _SOCKET_KINDS[prefix], rest
-        remedy = _certificate_remedy(rest) if kind == "certificate" else ""
+        remedies = CERTIFICATE_REMEDIES.items() if kind == "certificate" else ()
+        remedy = next((text for problem, text in remedies if problem in rest), "")
     elif isinstance(error, httpx2.NetworkError):
         reason = text or type(error).__name__
     elif isinstance(error, httpx2.RemoteProtocolError) and "without sending a response" in text:
@@ -363,15 +367,6 @@ def _timeout_reason(error: httpx2.TimeoutException, response: Response | None) -
     return "connected, but no complete response before the deadline"
 
 
-def _certificate_remedy(reason: str) -> str:
-    """Return the remedy for a certificate that is not accepted; "" for the usual one, to trust its CA."""
-    if "not valid for" in reason or "mismatch" in reason:
-        return "use a name of the certificate in the URL, or set it as `tls.serverName`"
-    if "expired" in reason or "not yet valid" in reason:
-        return "renew the certificate, or accept it with `tls.insecure: true`"
-    return ""
-
-
 _NOT_HTTP = {"Receive buffer too long": "the headers of the response are too long"}  # the library's text
 _SOCKET_KINDS: dict[str, Kind] = {kind: kind for kind in (*REMEDIES, "address")}
 
@@ -389,8 +384,6 @@ class Part(NamedTuple):
     """Part of a multipart body.
 
     Attributes:
-        name: of the field.
-        content: bytes.
         filename: None for a field that is not a file.
         content_type: None to leave it out, or to guess it from the file name.
     """

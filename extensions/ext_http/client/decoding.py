@@ -26,7 +26,6 @@ def decode(pieces: Iterable[bytes], codings: Iterable[str]) -> Iterator[bytes]:
     """Yield the decoded body, in pieces of at most PIECE bytes if there are codings.
 
     Args:
-        pieces: of the body, as received.
         codings: of CODINGS, in the order in which they were applied.
 
     Raises:

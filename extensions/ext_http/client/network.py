@@ -79,7 +79,6 @@ class Backend(httpcore2.NetworkBackend):
     """Opens connections.
 
     Args:
-        guard: hosts that may be reached.
         resolve: addresses by (host, port), instead of the system's resolver; port 0 is any port.
     """
 

@@ -17,7 +17,6 @@ class Tls(NamedTuple):
         certificate: client certificate with its chain, in PEM; "" for none.
         key: key of the client certificate, in PEM.
         key_password: of an encrypted key.
-        insecure: skip certificate verification.
         server_name: for SNI; "" for the URL's host.
     """
 
@@ -40,7 +39,6 @@ class Settings(NamedTuple):
     """Settings of a client.
 
     Attributes:
-        guard: hosts that may be reached.
         proxy: None for a direct connection.
         unix_socket: path of a socket to connect to, instead of the URL's host; "" for none.
         resolve: ((host, port), address) pairs, instead of the system's resolver; port 0 is any port.

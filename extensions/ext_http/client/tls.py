@@ -59,27 +59,25 @@ def expiry_of(stream: object) -> datetime | None:
     get = getattr(stream, "get_extra_info", None)
     connection = get("ssl_object") if get else None
     data = connection.getpeercert(binary_form=True) if isinstance(connection, ssl.SSLSocket) else None
+    if not data:
+        return None
     try:
-        return _not_after(data) if data else None
+        _, certificate, _ = _element(data)
+        _, fields, _ = _element(certificate)
+        tag, _, rest = _element(fields)
+        if tag == 0xA0:  # the version, which old certificates leave out
+            _, _, rest = _element(rest)  # serial number
+        for _ in ("signature", "issuer"):
+            _, _, rest = _element(rest)
+        _, validity, _ = _element(rest)
+        _, _, after = _element(validity)
+        tag, value, _ = _element(after)
+        text = value.decode("ascii")
+        if tag == 0x17:  # UTCTime has two digits of the year
+            text = ("20" if text < "50" else "19") + text
+        return datetime.strptime(text, "%Y%m%d%H%M%SZ").replace(tzinfo=UTC)
     except (IndexError, ValueError):
         return None
-
-
-def _not_after(data: bytes) -> datetime:
-    _, certificate, _ = _element(data)
-    _, fields, _ = _element(certificate)
-    tag, _, rest = _element(fields)
-    if tag == 0xA0:  # the version, which old certificates leave out
-        _, _, rest = _element(rest)  # serial number
-    for _ in ("signature", "issuer"):
-        _, _, rest = _element(rest)
-    _, validity, _ = _element(rest)
-    _, _, after = _element(validity)
-    tag, value, _ = _element(after)
-    text = value.decode("ascii")
-    if tag == 0x17:  # UTCTime has two digits of the year
-        text = ("20" if text < "50" else "19") + text
-    return datetime.strptime(text, "%Y%m%d%H%M%SZ").replace(tzinfo=UTC)
 
 
 def _element(data: bytes) -> tuple[int, bytes, bytes]:

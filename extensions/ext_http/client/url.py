@@ -163,7 +163,6 @@ class Guard(NamedTuple):
 
         Args:
             host: as it was requested.
-            port: of the address.
             address: that the host's name was resolved to.
         """
         parsed = _address(address)

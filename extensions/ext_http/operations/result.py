@@ -117,10 +117,6 @@ class CheckedResponse:
 
     Args:
         expect: expectation, if it is not that of the arguments.
-        checks: further checks of the operation.
-
-    Attributes:
-        ok: all checks passed.
     """
 
     def __init__(
@@ -172,11 +168,7 @@ class CheckedResponse:
         return {"body": whole(self.response)}
 
     def result(self, where: str) -> ext_sdk.Result:
-        """Return the result of an operation that sends one request.
-
-        Args:
-            where: method and URL.
-        """
+        """Return the result of an operation that sends one request."""
         outputs = self.outputs(1, self.response.elapsed)
         notes = notes_of(self._args, self.response)
         message = f"{where}: status {self.response.status} after {outputs['duration']}, {summary(self.checks)}{notes}"

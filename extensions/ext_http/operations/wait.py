@@ -113,7 +113,19 @@ class _WaitLoop:
         deadline = self._context.deadline
         backoff = exponential(args.interval.seconds, args.max_interval.seconds)
         for attempt in attempts_until(deadline, backoff, reserve=last_attempt_reserve(deadline.remaining())):
-            self._attempt()
+            at = time.monotonic() - self._begun
+            try:
+                response = self._prepared.send(deadline.limit(args.attempt_timeout))
+            except ExchangeFailed as failure:
+                self._failure, self._successes = failure, 0
+                outcome = failure.reason
+            else:
+                self._failure, self._checked_at = None, at
+                self._checked = CheckedResponse(args, response, self._context, self._searcher)
+                self._successes = self._successes + 1 if self._checked.ok else 0
+                outcome = f"status {response.status}" + (" as expected" if self._checked.ok else "")
+            if self._attempts.record(outcome, at):
+                self._context.log.info(f"{self._prepared.where}: {outcome}")
             checked = self._checked
             if checked and self._successes >= args.successes:
                 outputs = checked.outputs(self._attempts.count, time.monotonic() - self._begun)
@@ -129,22 +141,6 @@ class _WaitLoop:
             header = checked.response.values("retry-after") if checked and self._failure is None else []
             attempt.at_least = retry_after(header[0], time.time()) if header else 0.0
         return self._failed("the extension is shutting down" if deadline.stopped.is_set() else "timed out")
-
-    def _attempt(self) -> None:
-        deadline = self._context.deadline.limit(self._args.attempt_timeout)
-        at = time.monotonic() - self._begun
-        try:
-            response = self._prepared.send(deadline)
-        except ExchangeFailed as failure:
-            self._failure, self._successes = failure, 0
-            outcome = failure.reason
-        else:
-            self._failure = None
-            self._checked, self._checked_at = CheckedResponse(self._args, response, self._context, self._searcher), at
-            self._successes = self._successes + 1 if self._checked.ok else 0
-            outcome = f"status {response.status}" + (" as expected" if self._checked.ok else "")
-        if self._attempts.record(outcome, at):
-            self._context.log.info(f"{self._prepared.where}: {outcome}")
 
     def _permanent_failure(self) -> str:
         """Return the reason why further attempts would fail too; "" if they may succeed."""

@@ -82,8 +82,6 @@ def credentials_for(
 
     Args:
         auth: argument of the operation; if not given, the user of the target counts.
-        target: of the request.
-        post_form: sends the request for a token.
 
     Raises:
         InvalidArgs, OperationFailed: the credentials are not valid or not available.

@@ -38,7 +38,6 @@ def resolve_secret(secret: Secret, field: str, context: ext_sdk.Context) -> str:
     """Return a secret value, redacted from here on.
 
     Args:
-        secret: see Secret.
         field: path of the argument, for the error and the placeholder.
 
     Raises:

@@ -115,9 +115,7 @@ def build_settings(
     """Return the client settings for one redirect hop.
 
     Args:
-        args: of the operation.
         origin: of the hop.
-        guard: hosts that may be reached.
         other_origin: the origin is not that of the operation, so the client certificate is not presented.
 
     Raises:
@@ -191,10 +189,7 @@ class RequestSpec(NamedTuple):
 
     Attributes:
         method: in any case; "" for GET, or POST with a body.
-        query: parameters added to those of the URL.
-        body: None for none.
         max_body: bytes of the response body that are kept.
-        accept: value of the Accept header.
     """
 
     method: str = ""
@@ -381,7 +376,6 @@ def _target_of(url: str, query: Sequence[tuple[str, str]], session: Session | No
 
     Args:
         url: argument of the operation; if it begins with /, the base URL of the session or configuration is added.
-        query: parameters to add to those of the URL.
         session: that may have a base URL.
 
     Raises:

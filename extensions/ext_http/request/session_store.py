@@ -18,10 +18,8 @@ class Session:
     """State that the requests of one session share.
 
     Attributes:
-        cookies: set by its servers.
         base_url: base of relative URLs; "" if not set.
         base_given: the base URL as the task contains it, variables not yet replaced.
-        headers: sent with every request.
         secret_headers: names, in lower case, of headers whose values are redacted.
     """
 

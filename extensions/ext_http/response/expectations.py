@@ -127,20 +127,17 @@ def _check_bytes(wanted: BodyExpectation, body: bytes, context: CheckContext) ->
         path = wanted.same_as_file
         with os_errors("read", path):
             content = Workdir(context.workdir).read(path, limit=MAX_FILE_BYTES)
-        same = content == body
-        difference = "" if same else f"{len(body):,} bytes that differ from offset {_difference(content, body):,} on"
-        checks.append(Check(same, "to be", f"the {len(content):,} bytes of {path}", difference, where="body"))
+        difference = ""
+        if content != body:
+            offset = 0
+            while content[offset : offset + BLOCK] == body[offset : offset + BLOCK]:  # equal blocks at once
+                offset += BLOCK
+            pairs = zip(content[offset : offset + BLOCK], body[offset : offset + BLOCK], strict=False)
+            shorter = min(len(content), len(body))
+            offset = next((at for at, (left, right) in enumerate(pairs, offset) if left != right), shorter)
+            difference = f"{len(body):,} bytes that differ from offset {offset:,} on"
+        checks.append(Check(not difference, "to be", f"the {len(content):,} bytes of {path}", difference, where="body"))
     return checks
-
-
-def _difference(expected: bytes, found: bytes) -> int:
-    """Return the offset of the first difference. Equal blocks are compared at once."""
-    start = 0
-    while expected[start : start + BLOCK] == found[start : start + BLOCK]:
-        start += BLOCK
-    pairs = zip(expected[start : start + BLOCK], found[start : start + BLOCK], strict=False)
-    shorter = min(len(expected), len(found))
-    return next((start + at for at, (left, right) in enumerate(pairs) if left != right), shorter)
 
 
 def _read_schema(path: str, context: CheckContext) -> schemas.Schema:
@@ -272,10 +269,7 @@ def check(expectation: Expect, response: Response, context: Context, searcher: S
     """Check a response against an expectation. Secrets are redacted in the checks.
 
     Args:
-        expectation: all of its members must hold.
-        response: to check.
         context: of the call; files are read from its workdir.
-        searcher: runs the regular expressions.
 
     Raises:
         OperationFailed: a schema or a file is not usable, whatever the response.

@@ -33,7 +33,6 @@ class CheckContext(NamedTuple):
 
     Attributes:
         workdir: of files to compare with.
-        searcher: runs regular expressions.
         redact: removes secrets from a text that is shown.
     """
 
@@ -104,10 +103,8 @@ def check_values(expectation: Header, values: Sequence[str], where: str, context
     """Check the values of one name against an expectation.
 
     Args:
-        expectation: a value, values in order, or an object.
         values: empty if the name does not occur.
         where: description of the name for messages: `header Accept`.
-        context: redacts the values.
     """
     if isinstance(expectation, list):
         expected, found = _listed(expectation, context), _listed(values, context)

@@ -91,12 +91,7 @@ class Health:
         self._failing_since = None
 
     def api_error(self, response: ErrorResponse, where: str, user: str) -> ApiError:
-        """Return the error for an error response.
-
-        Args:
-            where: method and path of the request.
-            user: of the kubeconfig.
-        """
+        """Return the error for an error response."""
         headers = {name.lower(): value for name, value in response.headers.items()}
         try:
             body: object = json.loads(response.body)
@@ -279,7 +274,6 @@ class Client:
         """Open a websocket for exec, copy or port-forward.
 
         Args:
-            path: of the subresource.
             deadline: limit of each read.
             protocol: subprotocols, separated by commas.
 

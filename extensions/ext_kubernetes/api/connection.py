@@ -42,7 +42,6 @@ class Response(NamedTuple):
     """Complete response.
 
     Attributes:
-        data: body.
         where: method and URL of the request, for messages.
         cut: the body is longer than `data`.
     """
@@ -76,7 +75,6 @@ def read_body(response: RawResponse, limit: int, seconds: float, stopped: thread
 
     Args:
         seconds: for the entire body: a server that sends a byte now and then counts as hanging.
-        stopped: set when the extension ends.
 
     Raises:
         TimeoutError: the body did not end within `seconds`.
@@ -107,9 +105,7 @@ class Request(NamedTuple):
 
     Attributes:
         query: names and values; a name may occur several times.
-        body: any JSON value, or None.
         content_type: of the body; for a PATCH, it selects the type of patch.
-        accept: media types of the response.
     """
 
     method: str
@@ -134,7 +130,6 @@ class TransportError(Exception):
     """No complete response: str() is the cause.
 
     Args:
-        reason: the cause.
         sent: the server may have received the request.
         begun: the response had begun.
         permitted: the system permits the connection; if not, another try is refused, too.
@@ -237,7 +232,6 @@ class Connection:
         """Open a websocket for exec, copy or port-forward.
 
         Args:
-            path: of the subresource.
             protocol: subprotocols, separated by commas.
             timeout: seconds for connecting, and for each read and write.
 

@@ -48,8 +48,6 @@ def wait_failure(
 
     Args:
         wanted: the state that was waited for, such as `condition Ready=True`.
-        timeout: argument of the operation.
-        outputs: further outputs.
         message: replaces the default message.
         error: replaces the default first line of the error.
         describe: describe the objects that exist.
