@@ -24,7 +24,7 @@ from .connection import (
     read_body,
     transport_error,
 )
-from .discovery import Discovery
+from .discovery import Discovery, api_path
 from .errors import ApiError, KubernetesError, Stopped, Unauthorized, Unreachable, api_error
 from .kubeconfig import Source, find_source
 from .watch import Watch
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     import ext_sdk
+    from ext_kubernetes.objects.yaml_loader import Object
 
     from .connection import Connection
     from .discovery import ApiPath, Resource
@@ -367,3 +368,12 @@ def client_for(context: ext_sdk.Context) -> Client:
     if connection.proxy_credentials:
         context.secrets.add("kubeconfig.proxy", connection.proxy_credentials[1])
     return client
+
+
+REVIEWS = "authorization.k8s.io"
+
+
+def review(kind: str, spec: Object, context: ext_sdk.Context, client: Client) -> object:
+    """Create an access review, and return it with its status."""
+    body = {"apiVersion": f"{REVIEWS}/v1", "kind": kind, "spec": spec}
+    return client.request("POST", api_path(REVIEWS, "v1", f"{kind.lower()}s"), body=body, deadline=context.deadline)

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 from msgspec import UNSET, Meta, UnsetType, field
 
 import ext_sdk
-from ext_kubernetes.api.access_review import review
-from ext_kubernetes.api.client import client_for
+from ext_kubernetes.api.client import client_for, review
 from ext_kubernetes.api.errors import UnknownKind, error_context
 from ext_kubernetes.objects.fields import items, members, text
 from ext_kubernetes.targets import TimeLimit, namespace_of

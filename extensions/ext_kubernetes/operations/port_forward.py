@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from msgspec import UNSET, Meta, UnsetType
 
 import ext_sdk
-from ext_kubernetes.api.access_review import require_permission
-from ext_kubernetes.api.client import client_for
-from ext_kubernetes.api.errors import error_context
+from ext_kubernetes.api.client import client_for, review
+from ext_kubernetes.api.errors import ApiError, error_context
 from ext_kubernetes.api.streams import LOOPBACK, Forward
 from ext_kubernetes.objects.fields import at, items, members, named, number, text
 from ext_kubernetes.pods import Pods, running_pod
@@ -18,6 +17,7 @@ from ext_kubernetes.targets import TargetArgs, TimeLimit, missing_namespace_cont
 from ext_sdk.files import os_errors
 
 if TYPE_CHECKING:
+    from ext_kubernetes.api.client import Client
     from ext_kubernetes.objects.fields import Outputs
     from ext_kubernetes.objects.yaml_loader import Object
 
@@ -60,6 +60,30 @@ def _unknown_port(requested: int | str, item: Object, ports: list[Object], field
     return ext_sdk.OperationFailed(
         f"{owner} has no port {requested}",
         error=f"expected a port of {owner}: {known or 'it declares none'}; found {requested!r}",
+    )
+
+
+def require_permission(attributes: Object, context: ext_sdk.Context, client: Client) -> None:
+    """Check a permission whose denial could not be reported later.
+
+    Args:
+        attributes: of the resource, and the verb.
+
+    Raises:
+        ext_sdk.OperationFailed: the server denies it.
+    """
+    try:
+        found = review("SelfSubjectAccessReview", {"resourceAttributes": attributes}, context, client)
+    except ApiError:  # a user who may not create reviews may have the permission all the same
+        return
+    if at(found, "status", "allowed") is not False:
+        return
+    action = f"{attributes['verb']} {attributes['resource']}/{attributes['subresource']}"
+    reason = text(found, "status", "reason")
+    raise ext_sdk.OperationFailed(
+        f"you may not {action}",
+        error=f"expected the permission to {action} in namespace {attributes['namespace']}, found that it is denied"
+        f"{f' ({reason})' if reason else ''}. Give the user a Role with that verb and resource",
     )
 
 
