@@ -25,7 +25,6 @@ from .args import Part  # noqa: TC001 - msgspec reads it
 from .files import DEFAULT_MAX_SIZE, FilePath, MaxSize, Mode, permissions_text, sha256_of, workdir_for
 
 if TYPE_CHECKING:
-    import os
     from collections.abc import Mapping
 
     from ext_sdk import Context
@@ -120,26 +119,20 @@ class FileCheck:
             found = "nothing" if status is None else f"a {kind_of(status.st_mode)}"
             checks = [Check(exists == self._args.exists, what, "", found, where=path)]
             if status and self._args.exists:
-                checks += self._check_properties(status)
+                args, kind, mode = self._args, kind_of(status.st_mode), permissions_text(status.st_mode)
+                self.outputs |= {"type": kind, "size": status.st_size, "mode": mode}
+                if not isinstance(args.type, UnsetType):
+                    checks.append(Check(kind == args.type, "to be a", args.type, f"a {kind}", where=path))
+                if not isinstance(args.mode, UnsetType):
+                    expected = permissions_text(int(args.mode, 8))
+                    checks.append(Check(mode == expected, "to be", expected, mode, where=f"mode of {path}"))
+                if not isinstance(args.size, UnsetType):
+                    checks += check_integer(args.size, status.st_size, where=f"size of {path}")
                 try:
                     checks += self._check_content()
                 except FileNotFoundError:  # removed since the first call
                     return [Check.failed("to exist", "nothing", where=path)]
             return checks
-
-    def _check_properties(self, status: os.stat_result) -> list[Check]:
-        args = self._args
-        kind, mode = kind_of(status.st_mode), permissions_text(status.st_mode)
-        self.outputs |= {"type": kind, "size": status.st_size, "mode": mode}
-        checks = []
-        if not isinstance(args.type, UnsetType):
-            checks.append(Check(kind == args.type, "to be a", args.type, f"a {kind}", where=args.path))
-        if not isinstance(args.mode, UnsetType):
-            expected = permissions_text(int(args.mode, 8))
-            checks.append(Check(mode == expected, "to be", expected, mode, where=f"mode of {args.path}"))
-        if not isinstance(args.size, UnsetType):
-            checks += check_integer(args.size, status.st_size, where=f"size of {args.path}")
-        return checks
 
     def _check_content(self) -> list[Check]:
         args = self._args

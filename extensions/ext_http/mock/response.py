@@ -21,7 +21,7 @@ from ext_sdk.expect.json_equality import MISSING, NotJson, parse
 from ext_sdk.files import Workdir, os_errors
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
     from .request import Request
@@ -49,8 +49,12 @@ def template_problem(value: object, parameters: frozenset[str] | None) -> str:
     Args:
         parameters: names of the path parameters; None if a regular expression sets them.
     """
-    for text in _strings(value):
-        for match in _REFERENCE.finditer(text):
+    pending = [value]
+    while pending:
+        value = pending.pop()
+        if isinstance(value, (list, Mapping)):
+            pending.extend(value if isinstance(value, list) else value.values())
+        for match in _REFERENCE.finditer(value if isinstance(value, str) else ""):
             reference = match[1]
             if reference is None or reference in {*_PLAIN, "json"} or reference.startswith("json/"):
                 continue
@@ -64,18 +68,6 @@ def template_problem(value: object, parameters: frozenset[str] | None) -> str:
                 continue
             return f"{match[0]:.100}: {problem}; write $$( for a literal $("
     return ""
-
-
-def _strings(value: object) -> Iterator[str]:
-    pending = [value]
-    while pending:
-        value = pending.pop()
-        if isinstance(value, str):
-            yield value
-        elif isinstance(value, list):
-            pending.extend(value)
-        elif isinstance(value, Mapping):
-            pending.extend(value.values())
 
 
 class Template:

@@ -9,7 +9,6 @@ import http
 import json
 import threading
 import time
-from contextlib import contextmanager
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple, Protocol, cast
 
@@ -23,7 +22,7 @@ from .kubeconfig import impersonation_headers, mtimes_of, read
 from .package_patches import LOCK, UnreadErrorResponse, warm_up, websocket_headers, wrap_pool
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from kubernetes.dynamic import DynamicClient
 
@@ -339,7 +338,13 @@ class KubeContext:
         if (connection := self._connection) is not None:
             return connection
         deadline = deadline or Deadline()
-        with self._loading(deadline):
+        # The lock is held until the credentials are loaded; a plugin may take some time.
+        seconds = min(deadline.remaining(), threading.TIMEOUT_MAX)
+        if not (self._lock.acquire(blocking=False) or self._lock.acquire(timeout=seconds)):
+            raise NoConfiguration(
+                "no credentials", error=f"the credentials of {self.source} are still being loaded by another call"
+            )
+        try:
             if self._connection is None:
                 warm_up()  # first: then reading the kubeconfig imports only a part of the YAML library
                 if self.source.in_cluster:
@@ -349,19 +354,6 @@ class KubeContext:
                     headers = impersonation_headers(kubeconfig.users.get(user, {}), user)
                     self._connection = Connection(self.source, kubeconfig, deadline, headers)
             return self._connection
-
-    @contextmanager
-    def _loading(self, deadline: Deadline) -> Iterator[None]:
-        """Hold the lock until the credentials are loaded: a plugin may take some time."""
-        if not (
-            self._lock.acquire(blocking=False)
-            or self._lock.acquire(timeout=min(deadline.remaining(), threading.TIMEOUT_MAX))
-        ):
-            raise NoConfiguration(
-                "no credentials", error=f"the credentials of {self.source} are still being loaded by another call"
-            )
-        try:
-            yield
         finally:
             self._lock.release()
 

@@ -149,8 +149,18 @@ class PreviousVersions:
         """Return the resourceVersion of an object; "" if it did not exist, None if it can't be read."""
         try:
             if self._counts[text(item.object, "apiVersion"), text(item.object, "kind")] > MOST_GETS:
-                listed = self._list(item.resource, item.namespace)
-                return None if listed is None else listed.get(item.name, "")
+                key, path = (item.resource, item.namespace), item.resource.path(item.namespace)
+                with self._lock:  # the first caller sends the request, concurrent callers wait for it
+                    if key not in self._listed:
+                        self._listed[key] = None
+                        accept = PARTIAL.format(list="List")
+                        listed = self._client.request("GET", path, accept=accept, deadline=self._context.deadline)
+                        self._listed[key] = {
+                            text(item, "metadata", "name"): text(item, "metadata", "resourceVersion")
+                            for item in items(listed, "items")
+                        }
+                versions = self._listed[key]
+                return None if versions is None else versions.get(item.name, "")
             previous = self._get(item, PARTIAL.format(list=""))
         except NotFound:
             return ""
@@ -169,23 +179,6 @@ class PreviousVersions:
 
     def _get(self, item: Item, accept: str) -> Object:
         return members(self._client.request("GET", item.path(), accept=accept, deadline=self._context.deadline))
-
-    def _list(self, resource: Resource, namespace: str) -> dict[str, str] | None:
-        """Return resourceVersions by name. The first caller sends the request, concurrent callers wait for it."""
-        with self._lock:
-            key = (resource, namespace)
-            if key not in self._listed:
-                path, accept = resource.path(namespace), PARTIAL.format(list="List")
-                try:
-                    listed = self._client.request("GET", path, accept=accept, deadline=self._context.deadline)
-                except KubernetesError:
-                    self._listed[key] = None
-                else:
-                    self._listed[key] = {
-                        text(item, "metadata", "name"): text(item, "metadata", "resourceVersion")
-                        for item in items(listed, "items")
-                    }
-            return self._listed[key]
 
 
 OPERATIONS = (
