@@ -16,10 +16,8 @@ LIMITS = {
     ".ci": 1,
     "cassettes": 3,
     "docs": 3,
-    "extensions/ext_http": 1,
-    "extensions/ext_kubernetes": 16,
+    "extensions/ext_kubernetes": 1,
     "extensions/ext_sdk": 12,
-    "extensions/ext_shell": 2,
     "recorder": 580,
     "tests": 660,
 }

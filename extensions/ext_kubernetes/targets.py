@@ -283,14 +283,14 @@ def target_of(
     client: Client,
     *,
     named: bool = True,
-    patient: bool = False,
+    retry: bool = False,
     everywhere: bool = False,
 ) -> Target:
     """Return the target that arguments name.
 
     Args:
         named: a name is required; if not, all objects of the kind are meant without one.
-        patient: retry transient errors of the server until the deadline, as waits do.
+        retry: retry transient errors of the server until the deadline, as waits do.
         everywhere: all namespaces are meant.
 
     Raises:
@@ -315,14 +315,14 @@ def target_of(
     given = {namespace for namespace in (args.namespace, args.metadata.namespace) if namespace}
     if len(given) > 1:
         raise ext_sdk.InvalidArgs("namespace", f"expected one namespace, found {' and '.join(sorted(given))}")
-    resource = resource_of(kind, args.api_version or None, context, client, patient=patient)
+    resource = resource_of(kind, args.api_version or None, context, client, retry=retry)
     if everywhere or not resource.namespaced:
         return Target(resource, "", name)
     return Target(resource, namespace_of(context, client, "".join(given)), name)
 
 
 def resource_of(
-    kind: str, api_version: str | None, context: ext_sdk.Context, client: Client, *, patient: bool = False
+    kind: str, api_version: str | None, context: ext_sdk.Context, client: Client, *, retry: bool = False
 ) -> Resource:
     """Return the kind with a name; see target_of and Discovery.resource."""
     if known := client.discovery.cached(kind, api_version):
@@ -331,7 +331,7 @@ def resource_of(
     def query() -> Resource:
         return client.discovery.resource(kind, api_version, deadline=context.deadline)
 
-    return retry_until_deadline(query, context.deadline) if patient else query()
+    return retry_until_deadline(query, context.deadline) if retry else query()
 
 
 def namespace_missing(target: Target, client: Client, deadline: ext_sdk.Deadline) -> str:

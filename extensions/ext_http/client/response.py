@@ -1,6 +1,6 @@
 """HTTP response, its text in the charset of the Content-Type (UTF-8 by default), and excerpts for messages and outputs.
 
-A server may send any name as charset, also that of a Python codec that fails in its own way (`idna`, `undefined`).
+A server may send any name as charset, also that of a Python codec with other exceptions (`idna`, `undefined`).
 """
 
 from __future__ import annotations

@@ -40,10 +40,10 @@ class EventsArgs(TargetArgs):
 def events(args: EventsArgs, context: ext_sdk.Context) -> ext_sdk.Result:
     """List the events of an object or of a namespace, newest first; with `count`, wait for that number of events."""
     client = client_for(context)
-    patient = args.count is not UNSET
-    about = target_of(args, context, client, patient=patient) if args.resource or args.kind else None
+    retry = args.count is not UNSET
+    about = target_of(args, context, client, retry=retry) if args.resource or args.kind else None
     namespace = (about.namespace or "default") if about else namespace_of(context, client, args.namespace)
-    target = Target(resource_of("events", "v1", context, client, patient=patient), namespace, "")
+    target = Target(resource_of("events", "v1", context, client, retry=retry), namespace, "")
     fields: dict[tuple[str, ...], str] = {("reason",): args.reason, ("type",): args.type}
     if about is not None:
         fields |= {("involvedObject", "kind"): about.resource.kind, ("involvedObject", "name"): about.name}
@@ -58,13 +58,13 @@ def events(args: EventsArgs, context: ext_sdk.Context) -> ext_sdk.Result:
         checks = [] if isinstance(args.count, UnsetType) else check_integer(args.count, len(found), where="events")
         return "; ".join(str(check) for check in checks if not check.ok)
 
-    def judge(objects: list[Object]) -> Verdict:
+    def evaluate(objects: list[Object]) -> Verdict:
         found[:] = sorted(filter(is_wanted, objects), key=event_time, reverse=True)
         newest = "; ".join(describe_event(event) for event in found[:2])
         return Verdict(done=not failed_count(), status=f"{_number(found)}{f': {newest}' if newest else ''}")
 
     with error_context(f"failed to list events in namespace {namespace}"):
-        result = wait_for(target, judge, context, client)
+        result = wait_for(target, evaluate, context, client)
     lines = [describe_event(event) for event in found]
     outputs: Outputs = {
         "count": len(found),

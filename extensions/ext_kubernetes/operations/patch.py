@@ -144,7 +144,7 @@ def _change_values(
 ) -> ext_sdk.Result:
     client = client_for(context)
     field, past = {"label": ("labels", "Labelled"), "annotate": ("annotations", "Annotated")}[verb]
-    target = resolve_target(args, args.selector, context, client, patient=False)
+    target = resolve_target(args, args.selector, context, client, retry=False)
     if not (target.name or args.selector or args.all):
         raise ext_sdk.InvalidArgs("resource", "expected a name, a `selector` or `all: true`, found a kind only")
     with error_context(f"failed to {verb} {target}"):
@@ -181,11 +181,11 @@ def _wait_until_ready(target: Target, found: list[Object], context: ext_sdk.Cont
     names = {text(item, "metadata", "name") for item in found}
     ready = IsReady(PodCheck(client, context.deadline))
 
-    def judge(objects: list[Object]) -> Verdict:
+    def evaluate(objects: list[Object]) -> Verdict:
         present = [item for item in objects if text(item, "metadata", "name") in names]
         return combine_verdicts(present, ready, len(names))
 
-    return wait_for(target, judge, context, client)
+    return wait_for(target, evaluate, context, client)
 
 
 def _check_absent(found: list[Object], field: str, wanted: Values) -> None:

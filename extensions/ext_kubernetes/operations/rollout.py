@@ -62,7 +62,7 @@ def rollout(args: Rollout, context: ext_sdk.Context) -> ext_sdk.Result:
     progress deadline.
     """
     client = client_for(context)
-    target = target_of(args, context, client, patient=args.action == "status")
+    target = target_of(args, context, client, retry=args.action == "status")
     kind, name = target.resource.kind, f"{target.resource.kind}/{target.name}"
     if kind not in KINDS or target.resource.group != "apps":
         raise ext_sdk.InvalidArgs("resource", f"expected one of {', '.join(KINDS)}, found {kind}")

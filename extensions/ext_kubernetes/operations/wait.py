@@ -65,18 +65,18 @@ def condition(args: ConditionArgs, context: ext_sdk.Context) -> ext_sdk.Result:
     """
     client = client_for(context)
     target = resolve_target(args, args.selector, context, client)
-    judge = verdict_for_target(
+    evaluate = verdict_for_target(
         target, partial(condition_verdict, type=args.condition_type, status=args.status), args.require
     )
     with error_context(f"failed to check condition {args.condition_type} of {target}"):
-        result = wait_for(target, judge, context, client, selector=args.selector)
+        result = wait_for(target, evaluate, context, client, selector=args.selector)
     outputs: Outputs = {"count": len(result.objects), "seconds": f"{result.outcome.seconds:.3f}"}
     last = condition_of(result.objects[0], args.condition_type) if result.objects else None
     if last is not None:
         outputs |= {"status": last.status, "reason": last.reason, "message": last.message}
     if not result.outcome.done:
-        wanted = f"condition {args.condition_type}={args.status}"
-        return wait_failure(result, wanted, context, client, timeout=args.timeout, outputs=outputs)
+        expected = f"condition {args.condition_type}={args.status}"
+        return wait_failure(result, expected, context, client, timeout=args.timeout, outputs=outputs)
     return ext_sdk.Result.ok(f"{display_name(target)} {args.condition_type}={args.status}", outputs=outputs)
 
 
@@ -135,9 +135,9 @@ def wait(args: WaitArgs, context: ext_sdk.Context) -> ext_sdk.Result:
     """
     client = client_for(context)
     target = resolve_target(args, args.selector, context, client)
-    wanted, judge = _predicate(args, target, context, client)
+    expected, evaluate = _predicate(args, target, context, client)
     with error_context(f"failed to wait for {target}"):
-        result = wait_for(target, judge, context, client, selector=args.selector)
+        result = wait_for(target, evaluate, context, client, selector=args.selector)
     secret: Outputs = {}
     outputs: Outputs = {
         "count": len(result.objects),
@@ -152,20 +152,20 @@ def wait(args: WaitArgs, context: ext_sdk.Context) -> ext_sdk.Result:
     name = display_name(target)
     if result.outcome.done:
         kind_and_name = f"{target.resource.kind}/{target.name}" if target.name else name
-        message = f"{kind_and_name}{' ' if args.condition else ': '}{wanted}"
+        message = f"{kind_and_name}{' ' if args.condition else ': '}{expected}"
         return ext_sdk.Result.ok(message, outputs=outputs, secret_outputs=secret)
-    message = f"{name} {target.are} not {wanted}"
+    message = f"{name} {target.are} not {expected}"
     if args.condition:
         message = f"Condition {args.condition}={args.status} not met"
     elif args.json_path:
-        message = f"{name}: {wanted} not found"
-    return wait_failure(result, wanted, context, client, timeout=args.timeout, outputs=outputs, message=message)
+        message = f"{name}: {expected} not found"
+    return wait_failure(result, expected, context, client, timeout=args.timeout, outputs=outputs, message=message)
 
 
 def _predicate(
     args: WaitArgs, target: Target, context: ext_sdk.Context, client: Client
 ) -> tuple[str, Callable[[list[Object]], Verdict]]:
-    """Return the wanted state as text, and its predicate."""
+    """Return the expected state as text, and its predicate."""
     if args.for_ == "deleted":
         return "deleted", IsDeleted()
     if args.for_ == "exists":
@@ -176,16 +176,18 @@ def _predicate(
             return Verdict(len(objects) >= least, named if target.name else f"{len(objects)} found")
 
         return "present", exists
-    judge: Callable[[Object], Verdict]
+    evaluate: Callable[[Object], Verdict]
     if args.for_ == "ready":
-        wanted, judge = "ready", IsReady(PodCheck(client, context.deadline), fail_fast=args.fail_fast)
+        expected, evaluate = "ready", IsReady(PodCheck(client, context.deadline), fail_fast=args.fail_fast)
     elif args.json_path:
-        wanted = f"a value at {args.json_path}" if args.value is UNSET else f"{args.json_path}={text_of([args.value])}"
-        judge = partial(value_verdict, path=args.json_path, wanted=args.value)
+        expected = (
+            f"a value at {args.json_path}" if args.value is UNSET else f"{args.json_path}={text_of([args.value])}"
+        )
+        evaluate = partial(value_verdict, path=args.json_path, expected=args.value)
     else:
-        wanted = f"condition {args.condition}={args.status}"
-        judge = partial(condition_verdict, type=args.condition, status=args.status)
-    return wanted, verdict_for_target(target, judge, args.require)
+        expected = f"condition {args.condition}={args.status}"
+        evaluate = partial(condition_verdict, type=args.condition, status=args.status)
+    return expected, verdict_for_target(target, evaluate, args.require)
 
 
 class IsDeleted:
@@ -241,20 +243,20 @@ def stable(args: StableArgs, context: ext_sdk.Context) -> ext_sdk.Result:
     target = resolve_target(args, args.selector, context, client)
     ready = IsReady(PodCheck(client, context.deadline), fail_fast=False)
     if args.condition:
-        wanted = f"condition {args.condition}={args.status}"
+        expected = f"condition {args.condition}={args.status}"
 
         def state(item: Object) -> tuple[Verdict, object]:
             last = condition_of(item, args.condition)
             return condition_verdict(item, args.condition, args.status), last and last.since
 
     elif args.json_path:
-        wanted = f"{args.json_path}{f'={args.value}' if args.value is not UNSET else ' unchanged'}"
+        expected = f"{args.json_path}{f'={args.value}' if args.value is not UNSET else ' unchanged'}"
 
         def state(item: Object) -> tuple[Verdict, object]:
             return value_verdict(item, args.json_path, args.value), text_of(values(args.json_path, item))
 
     else:
-        wanted = "ready, without restarts,"
+        expected = "ready, without restarts,"
 
         def state(item: Object) -> tuple[Verdict, object]:
             statuses = items(item, "status", "containerStatuses")
@@ -268,10 +270,10 @@ def stable(args: StableArgs, context: ext_sdk.Context) -> ext_sdk.Result:
         "count": len(result.objects),
         "seconds": f"{result.outcome.seconds:.3f}",
     }
-    wanted = f"{wanted} for {args.for_}"
+    expected = f"{expected} for {args.for_}"
     if result.outcome.done:
-        return ext_sdk.Result.ok(f"{display_name(target)}: {wanted}", outputs=outputs)
-    return wait_failure(result, wanted, context, client, timeout=args.timeout, outputs=outputs)
+        return ext_sdk.Result.ok(f"{display_name(target)}: {expected}", outputs=outputs)
+    return wait_failure(result, expected, context, client, timeout=args.timeout, outputs=outputs)
 
 
 class StableFor:

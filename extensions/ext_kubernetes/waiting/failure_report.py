@@ -34,7 +34,7 @@ OWNERS = frozenset({"Deployment", "ReplicaSet", "StatefulSet", "DaemonSet", "Job
 
 def wait_failure(
     result: WaitResult,
-    wanted: str,
+    expected: str,
     context: ext_sdk.Context,
     client: Client,
     *,
@@ -47,7 +47,7 @@ def wait_failure(
     """Return the result of an operation whose wait failed.
 
     Args:
-        wanted: the state that was waited for, such as `condition Ready=True`.
+        expected: the state that was waited for, such as `condition Ready=True`.
         message: replaces the default message.
         error: replaces the default first line of the error.
         describe: describe the objects that exist.
@@ -55,7 +55,7 @@ def wait_failure(
     outcome, target = result.outcome, result.target
     status = outcome.verdict.status if outcome.verdict else "nothing"
     lines = [
-        error or f"expected {target.where}: {wanted}; last found {status}{duration_text(result, context, timeout)}"
+        error or f"expected {target.where}: {expected}; last found {status}{duration_text(result, context, timeout)}"
     ]
     if outcome.failed_reason:
         lines.append(f"gave up early, because this cannot change without intervention: {outcome.failed_reason}")
@@ -75,7 +75,7 @@ def wait_failure(
     if result.objects and describe:
         # `storyFile` is the previous name of `reportFile`: tasks may still use it.
         all_outputs["reportFile"] = all_outputs["storyFile"] = _write_report(report, result, context)
-    summary = message or f"{target}: {wanted} not met"
+    summary = message or f"{target}: {expected} not met"
     return ext_sdk.Result.failed(summary, error="\n".join(lines), outputs=all_outputs)
 
 
@@ -118,7 +118,7 @@ class _ObjectReporter:
     def __init__(self, context: ext_sdk.Context, client: Client, *, silent: bool) -> None:
         self._client = client
         self._silent = silent
-        # The deadline has passed, and the host waits for the result: take only a moment, unless the extension stops.
+        # The deadline has passed, and the host waits for the result: take little time, and none if the extension stops.
         self._deadline = ext_sdk.Deadline(LAST_SECONDS, context.deadline.stopped)
 
     def describe(self, item: Object) -> tuple[list[str], list[str]]:

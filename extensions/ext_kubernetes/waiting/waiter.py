@@ -58,7 +58,7 @@ class WaitResult(NamedTuple):
 
 def wait_for(
     target: Target,
-    judge: Callable[[list[Object]], Verdict],
+    evaluate: Callable[[list[Object]], Verdict],
     context: ext_sdk.Context,
     client: Client,
     *,
@@ -67,7 +67,7 @@ def wait_for(
     """Poll a target until the wait succeeds or fails permanently, or until the deadline of the call.
 
     Args:
-        judge: returns the verdict on the objects currently present.
+        evaluate: returns the verdict on the objects currently present.
 
     Raises:
         KubernetesError: a permanent error.
@@ -81,7 +81,7 @@ def wait_for(
             objects[:] = watcher.get(age, context.deadline)
             if target.resource.kind == "Secret":
                 objects[:] = map(marked, objects)
-            verdict = judge(objects)
+            verdict = evaluate(objects)
             if verdict.status != last_status:
                 last_status = verdict.status
                 context.log.info(f"{target}: {verdict.status}")
@@ -97,26 +97,26 @@ def wait_for(
 
 
 def combine_verdicts(
-    objects: Sequence[Object], judge: Callable[[Object], Verdict], require: Literal["all", "any"] | int
+    objects: Sequence[Object], evaluate: Callable[[Object], Verdict], require: Literal["all", "any"] | int
 ) -> Verdict:
     """Return the verdict on several objects.
 
     Args:
-        judge: returns the verdict on one object.
+        evaluate: returns the verdict on one object.
         require: number of objects that must be done.
     """
-    verdicts = [(text(item, "metadata", "name"), judge(item)) for item in objects]
+    verdicts = [(text(item, "metadata", "name"), evaluate(item)) for item in objects]
     done = sum(verdict.done for _, verdict in verdicts)
-    wanted = {"all": max(1, len(verdicts)), "any": 1}.get(require, 0) if isinstance(require, str) else require
+    expected = {"all": max(1, len(verdicts)), "any": 1}.get(require, 0) if isinstance(require, str) else require
     failed = [f"{name}: {verdict.failed_reason}" for name, verdict in verdicts if verdict.failed_reason]
     pending = [f"{name}: {verdict.status}" for name, verdict in verdicts if not verdict.done]
     rechecks = [verdict.recheck_after for _, verdict in verdicts if verdict.recheck_after is not None]
-    impossible = bool(failed) and len(verdicts) - len(failed) < wanted
+    impossible = bool(failed) and len(verdicts) - len(failed) < expected
     status = f"{done} of {len(verdicts)}" + (
         f" ({'; '.join(pending[:5])}{'; …' if len(pending) > 5 else ''})" if pending else ""
     )
     reason = "; ".join(failed[:5]) if impossible else ""
-    return Verdict(done >= wanted, status, reason, min(rechecks, default=None))
+    return Verdict(done >= expected, status, reason, min(rechecks, default=None))
 
 
 Value = str | int | float | bool
@@ -147,14 +147,16 @@ class IsReady:
         return Verdict(done=False, status=readiness.text, failed_reason=reason, recheck_after=readiness.recheck_after)
 
 
-def value_verdict(item: Object, path: str, wanted: Value | UnsetType) -> Verdict:
-    """Return the verdict on the values that a path selects; any value suffices if none is wanted."""
+def value_verdict(item: Object, path: str, expected: Value | UnsetType) -> Verdict:
+    """Return the verdict on the values that a path selects; any value suffices if none is expected."""
     selected = values(path, item)
     status = text_of([masked(value) for value in selected])
-    if wanted is UNSET:
+    if expected is UNSET:
         done = bool(selected) and selected != [None] and text_of(selected) != ""
         return Verdict(done, status or "no value")
-    same = all(equal(value, wanted) or (isinstance(wanted, str) and text_of([value]) == wanted) for value in selected)
+    same = all(
+        equal(value, expected) or (isinstance(expected, str) and text_of([value]) == expected) for value in selected
+    )
     return Verdict(done=bool(selected) and same, status=status if selected else "no value")
 
 
@@ -168,14 +170,14 @@ def condition_verdict(item: Object, type: str, status: str) -> Verdict:
 
 
 def resolve_target(
-    args: TargetArgs, selector: str, context: ext_sdk.Context, client: Client, *, patient: bool = True
+    args: TargetArgs, selector: str, context: ext_sdk.Context, client: Client, *, retry: bool = True
 ) -> Target:
     """Return the target that arguments name: one object, or all of a kind.
 
     Raises:
         ext_sdk.InvalidArgs: both a name and a selector, or `metadata` without either: a name was forgotten.
     """
-    target = target_of(args, context, client, named=False, patient=patient)
+    target = target_of(args, context, client, named=False, retry=retry)
     if "metadata" in context.given and not (target.name or selector):
         raise ext_sdk.InvalidArgs("metadata.name", "required; omit `metadata` for all objects of the kind")
     if target.name and selector:
@@ -184,14 +186,14 @@ def resolve_target(
 
 
 def verdict_for_target(
-    target: Target, judge: Callable[[Object], Verdict], require: Literal["all", "any"] | int
+    target: Target, evaluate: Callable[[Object], Verdict], require: Literal["all", "any"] | int
 ) -> Callable[[list[Object]], Verdict]:
     """Return a predicate of all objects of a target, from the predicate of one object."""
 
     def judge_all(objects: list[Object]) -> Verdict:
         if not target.name:
-            return combine_verdicts(objects, judge, require)
-        return judge(objects[0]) if objects else Verdict(done=False, status="NotFound")
+            return combine_verdicts(objects, evaluate, require)
+        return evaluate(objects[0]) if objects else Verdict(done=False, status="NotFound")
 
     return judge_all
 
