@@ -8,6 +8,7 @@ import pytest
 from msgspec import UNSET, convert
 
 from ext_sdk import OperationFailed
+from ext_sdk.context import Place
 from ext_sdk.core.redaction.streams import RedactingFile
 from ext_sdk.expect import Searcher
 from ext_sdk.process import Spawner
@@ -93,7 +94,7 @@ def test_a_process_that_does_not_exist_has_suggestions(call: ShellCall) -> None:
     with pytest.raises(OperationFailed) as failure:
         find_process("web", call.context)
     assert "did you mean 'webs'?" in failure.value.error
-    call.context.scope = "other"
+    call.context.scope, call.context.place = "other", Place.of(call.context.workdir, "other")
     with pytest.raises(OperationFailed) as failure:
         find_process("webs", call.context)
     assert f"a process of this name belongs to {call.context.workdir}" in failure.value.error

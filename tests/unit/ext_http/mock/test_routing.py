@@ -16,6 +16,7 @@ import pytest
 
 import ext_sdk
 from ext_http.mock.operations import MockStart
+from ext_sdk.context import Place
 from ext_sdk.server.validation import validate
 from tests.support.mocks import MockMaker, read_all
 
@@ -385,7 +386,7 @@ def test_a_port_that_another_mock_holds_is_refused_with_that_mock_and_its_workdi
         assert f"found {first.port}: Address already in use" in failed.value.error
         assert f"mock 'weather' of workdir {tmp_path} listens on it; stop that mock" in failed.value.error
     first.stop()
-    other.context.scope = "second"
+    other.context.place = Place.of(tmp_path / "other", "second")
     second = other(says("x"), port=first.port, name="trips")
     with pytest.raises(ext_sdk.OperationFailed, match="can't listen") as failed:
         mocks(says("x"), port=first.port)
