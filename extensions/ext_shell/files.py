@@ -97,8 +97,3 @@ def check_time(deadline: Deadline, doing: str) -> None:
     """Raise OperationFailed if the deadline has passed."""
     if deadline.expired:
         raise OperationFailed(f"the time was up while {doing}")
-
-
-def counted(number: int, noun: str, plural: str = "") -> str:
-    """Return a number with its noun: `1 file`, `2 files`, `2 directories`."""
-    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"

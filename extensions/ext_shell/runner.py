@@ -6,6 +6,7 @@ import time
 from typing import TYPE_CHECKING, NamedTuple
 
 from ext_sdk import Duration
+from ext_sdk.core.text import cut
 from ext_sdk.process import LineSplitter, Output
 
 from .config import ShellConfig
@@ -73,7 +74,7 @@ class LineLog:
             self._count += 1
             self._next = time.monotonic() + LOG_INTERVAL
             text = self._secrets.redact(line)
-            self._log.info(text if len(text) <= LOGGED_LENGTH else f"{text[:LOGGED_LENGTH]}…", stream=self._stream)
+            self._log.info(cut(text, LOGGED_LENGTH), stream=self._stream)
 
 
 class CommandRun(NamedTuple):

@@ -11,7 +11,7 @@ from msgspec import UNSET, Meta, UnsetType, field
 import ext_sdk
 from ext_http.config import HttpConfig
 from ext_http.response.header_check import CheckContext
-from ext_sdk.core.text import suggest
+from ext_sdk.core.text import counted, suggest
 from ext_sdk.expect import Check, Integer, Searcher, check_integer, passed, summary
 from ext_sdk.expect.check import failures
 from ext_sdk.files import os_errors
@@ -66,7 +66,7 @@ def mock_start(args: MockStart, context: ext_sdk.Context) -> ext_sdk.Result:
     """
     mock = create_mock(args, context)
     context.state(Mocks).add(mock)
-    routes = f"{len(args.routes)} route{'' if len(args.routes) == 1 else 's'}"
+    routes = counted(len(args.routes), "route")
     outputs = mock.outputs() | {"journalFile": str(mock.journal.path)}
     return ext_sdk.Result.ok(f"mock {args.name!r} listens at {mock.url}, {routes}", outputs=outputs)
 
@@ -169,11 +169,11 @@ def mock_verify(args: MockVerify, context: ext_sdk.Context) -> ext_sdk.Result:
         message += f"; no call of {', '.join(verification.absent)}: atMost permits that, atLeast: 1 would not"
     failed = [call for call in mock.journal.calls if call.problem]
     if failed:  # the client got a plain 500, which does not contain the reason
-        count = f"{len(failed)} response{'s' if len(failed) > 1 else ''}"
-        message += f"; {count} failed, first #{failed[0].number}: {mock.journal.redact(failed[0].problem)}"
+        responses = counted(len(failed), "response")
+        message += f"; {responses} failed, first #{failed[0].number}: {mock.journal.redact(failed[0].problem)}"
     if passed(checks):
         return ext_sdk.Result.ok(message, outputs=mock.counts())
-    received = f"{mock.journal.count} request{'' if mock.journal.count == 1 else 's'}"
+    received = counted(mock.journal.count, "request")
     lines = [*failures(checks), f"mock {mock.name!r} received {received}, see {mock.journal.path}"]
     if problems := mock.journal.problems:
         lines.append(f"received bytes that were not valid requests: {'; '.join(problems[-MAX_SHOWN:])}")
@@ -221,8 +221,7 @@ def mock_stop(args: MockStop, context: ext_sdk.Context) -> ext_sdk.Result:
     mock.close()
     routes = {route.label: mock.router.counts[route.label] for route in mock.routes}
     outputs = mock.counts() | {"routes": json.dumps(routes, ensure_ascii=False)}
-    count = mock.journal.count
-    message = f"stopped mock {args.name!r} after {count} request{'' if count == 1 else 's'}"
+    message = f"stopped mock {args.name!r} after {counted(mock.journal.count, 'request')}"
     return ext_sdk.Result.ok(message, outputs=outputs)
 
 

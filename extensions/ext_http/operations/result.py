@@ -13,6 +13,7 @@ from ext_http.request.body import pairs
 from ext_http.request.send import RequestSpec
 from ext_http.response.expectations import DEFAULT_STATUS, Expect, check
 from ext_sdk.capture import CaptureArgs, Captured, NotFound, capture_all, check_names, find_in_text
+from ext_sdk.core.text import counted
 from ext_sdk.expect import failure_text, summary
 
 if TYPE_CHECKING:
@@ -198,8 +199,7 @@ def notes_of(args: HasTls, response: Response | None = None) -> str:
     """Return remarks for the message: unverified certificate, redirects, cut body; "" for none."""
     notes = "; the server's certificate was not verified (tls.insecure)" if args.tls.insecure else ""
     if response is not None and response.hops:
-        count = len(response.hops)
-        notes += f"; redirected {count} time{'s' if count > 1 else ''}, to {response.url}"
+        notes += f"; redirected {counted(len(response.hops), 'time')}, to {response.url}"
     if response is not None and response.truncated:
         notes += "; the body is cut: it exceeds maxBody, or expands too much when decoded"
     return notes

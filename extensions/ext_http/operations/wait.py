@@ -12,6 +12,7 @@ import ext_sdk
 from ext_http.client.errors import ExchangeFailed
 from ext_http.client.response import status_line
 from ext_http.request.send import PreparedRequest
+from ext_sdk.core.text import counted
 from ext_sdk.expect import Searcher, summary
 from ext_sdk.polling import attempts_until, exponential
 
@@ -179,8 +180,7 @@ class _WaitLoop:
         return ext_sdk.Result.failed(message, error="; ".join(parts) + notes_of(self._args), outputs=outputs)
 
     def _effort(self) -> str:
-        count = self._attempts.count
-        return f"after {count} attempt{'' if count == 1 else 's'} in {rounded(time.monotonic() - self._begun)}"
+        return f"after {counted(self._attempts.count, 'attempt')} in {rounded(time.monotonic() - self._begun)}"
 
 
 class AttemptLog:

@@ -14,6 +14,7 @@ from ext_kubernetes.polling import Verdict
 from ext_kubernetes.targets import Target, TargetArgs, namespace_of, resource_of, target_of
 from ext_kubernetes.waiting.failure_report import describe_event, event_time, wait_failure
 from ext_kubernetes.waiting.waiter import Timeout, wait_for
+from ext_sdk.core.text import counted
 from ext_sdk.expect import Integer, check_integer
 
 if TYPE_CHECKING:
@@ -61,7 +62,9 @@ def events(args: EventsArgs, context: ext_sdk.Context) -> ext_sdk.Result:
     def evaluate(objects: list[Object]) -> Verdict:
         found[:] = sorted(filter(is_wanted, objects), key=event_time, reverse=True)
         newest = "; ".join(describe_event(event) for event in found[:2])
-        return Verdict(done=not failed_count(), status=f"{_number(found)}{f': {newest}' if newest else ''}")
+        return Verdict(
+            done=not failed_count(), status=f"{counted(len(found), 'event')}{f': {newest}' if newest else ''}"
+        )
 
     with error_context(f"failed to list events in namespace {namespace}"):
         result = wait_for(target, evaluate, context, client)
@@ -73,7 +76,7 @@ def events(args: EventsArgs, context: ext_sdk.Context) -> ext_sdk.Result:
     }
     subject = f" of {about}" if about else ""
     if result.outcome.done:
-        return ext_sdk.Result.ok(f"Found {_number(found)}{subject}", outputs=outputs)
+        return ext_sdk.Result.ok(f"Found {counted(len(found), 'event')}{subject}", outputs=outputs)
     wanted = f"events{subject}{f' with reason {args.reason}' if args.reason else ''}"
     error = (
         f"expected another number of {wanted} in namespace {namespace}, found {len(found)} after "
@@ -82,10 +85,6 @@ def events(args: EventsArgs, context: ext_sdk.Context) -> ext_sdk.Result:
     return wait_failure(
         result, wanted, context, client, timeout=args.timeout, outputs=outputs, error=error, describe=False
     )
-
-
-def _number(found: list[Object]) -> str:
-    return f"{len(found)} event{'' if len(found) == 1 else 's'}"
 
 
 OPERATIONS = (ext_sdk.Operation("events", events, {"resource": "pod/nginx", "type": "Normal"}),)

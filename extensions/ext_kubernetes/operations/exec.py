@@ -21,6 +21,7 @@ from ext_kubernetes.waiting.waiter import (
     Selector,  # noqa: TC001 - msgspec reads it
     Timeout,  # noqa: TC001 - msgspec reads it
 )
+from ext_sdk.core.text import counted
 from ext_sdk.expect import Check, Expectation, Integer, Text, check_integer, check_text, conclude
 from ext_sdk.files import PathEscapes, Workdir, os_errors
 
@@ -157,7 +158,7 @@ def copy(args: Copy, context: ext_sdk.Context) -> ext_sdk.Result:
     outputs: Outputs = {"files": count, "pod": text(pod, "metadata", "name")}
     if not to_container:
         outputs["skipped"] = "\n".join(skipped)
-    return ext_sdk.Result.ok(f"Copied {count} file{'' if count == 1 else 's'}", outputs=outputs)
+    return ext_sdk.Result.ok(f"Copied {counted(count, 'file')}", outputs=outputs)
 
 
 def _check_tar(executed: Executed) -> None:

@@ -25,6 +25,7 @@ from ext_kubernetes.pods import (
 from ext_kubernetes.polling import POLLING, Pace, Verdict, wait_until
 from ext_kubernetes.targets import TargetArgs, missing_namespace_context
 from ext_kubernetes.waiting.waiter import Selector, Timeout  # noqa: TC001 - msgspec reads them
+from ext_sdk.core.text import counted
 from ext_sdk.expect import Check, Searcher, Text, check_text, conclude, failure_text, passed
 
 if TYPE_CHECKING:
@@ -188,8 +189,8 @@ class _LogReader:
             )
 
     def _result(self) -> ext_sdk.Result:
-        lines = len(self._log.splitlines())
-        message = f"Logs of {self.pods.target}: {lines} line{'' if lines == 1 else 's'}{self._describe_cut()}"
+        lines = counted(len(self._log.splitlines()), "line")
+        message = f"Logs of {self.pods.target}: {lines}{self._describe_cut()}"
         if self._args.expect is UNSET:
             return ext_sdk.Result.ok(message, outputs=self._outputs())
         return conclude(self._checks, done=message, outputs=self._outputs())

@@ -1,4 +1,4 @@
-"""Short texts for messages: values cut to a length, and suggestions for unknown names."""
+"""Short texts for messages: numbers with their noun, values cut to a length, suggestions for unknown names."""
 
 from __future__ import annotations
 
@@ -13,6 +13,11 @@ MOST_SUGGESTIONS = 20  # names that are listed
 def cut(text: str, limit: int) -> str:
     """Return a text of at most this many characters; an ellipsis replaces the rest of a longer one."""
     return text if len(text) <= limit else f"{text[:limit]}…"
+
+
+def counted(number: int, noun: str, plural: str = "") -> str:
+    """Return a number with its noun: `1 file`, `2 files`, `2 directories`."""
+    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
 
 
 def suggest(name: str, known: Iterable[str], *, none: str = "none is known") -> str:

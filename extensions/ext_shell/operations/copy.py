@@ -11,8 +11,9 @@ from typing import Annotated
 from msgspec import Meta
 
 import ext_sdk
+from ext_sdk.core.text import counted
 from ext_sdk.files import NotRegular, PathEscapes, Workdir, kind_of, os_errors
-from ext_shell.files import CHUNK, FilePath, check_time, counted, workdir_for
+from ext_shell.files import CHUNK, FilePath, check_time, workdir_for
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -9,8 +9,9 @@ from typing import Annotated, Literal
 from msgspec import Meta
 
 import ext_sdk
+from ext_sdk.core.text import counted
 from ext_sdk.files import os_errors
-from ext_shell.files import DEFAULT_MAX_SIZE, FilePath, MaxSize, counted, permissions_text, workdir_for
+from ext_shell.files import DEFAULT_MAX_SIZE, FilePath, MaxSize, permissions_text, workdir_for
 
 
 class ReadFile(ext_sdk.Args):

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 from msgspec import Meta
 
 import ext_sdk
+from ext_sdk.core.text import counted
 from ext_sdk.files import Workdir, kind_of, os_errors
-from ext_shell.files import check_time, counted, workdir_for
+from ext_shell.files import check_time, workdir_for
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -9,6 +9,7 @@ from msgspec import UNSET, Meta, UnsetType, field
 
 import ext_sdk
 from ext_sdk.capture import check_names
+from ext_sdk.core.text import counted
 from ext_sdk.expect import Searcher, SearchFailed
 from ext_sdk.expect.regex import problem
 from ext_sdk.polling import attempts_until, exponential
@@ -160,8 +161,7 @@ class _Attempts:
             why = f"no time is left for another attempt, {time.monotonic() - self._began:.1f} s have passed"
             if deadline.stopped.is_set():
                 why = "the extension is shutting down"
-        attempts = "1 attempt" if number == 1 else f"{number} attempts"
-        result.note(f"gave up after {attempts}: {why}")  # type: ignore[possibly-undefined]  # there is one attempt
+        result.note(f"gave up after {counted(number, 'attempt')}: {why}")  # type: ignore[possibly-undefined]  # there is one attempt
         return result
 
     def _timed_out(self, number: int | None, time_limit: str) -> tuple[str, str]:

@@ -11,8 +11,9 @@ from typing import Annotated, Any
 from msgspec import UNSET, Meta, UnsetType
 
 import ext_sdk
+from ext_sdk.core.text import counted
 from ext_sdk.files import os_errors
-from ext_shell.files import FilePath, Mode, counted, workdir_for
+from ext_shell.files import FilePath, Mode, workdir_for
 
 
 class WriteFile(ext_sdk.Args, one_of=("content", "base64", "json")):

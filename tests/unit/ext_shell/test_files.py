@@ -9,7 +9,7 @@ import pytest
 
 from ext_sdk import Deadline, OperationFailed
 from ext_sdk.files import Workdir
-from ext_shell.files import PrivateTemps, check_time, counted, permissions_text, sha256_of, workdir_for
+from ext_shell.files import PrivateTemps, check_time, permissions_text, sha256_of, workdir_for
 from tests.support.shell_contexts import shell_call
 
 if TYPE_CHECKING:
@@ -45,8 +45,3 @@ def test_a_checksum_needs_time(tmp_path: Path) -> None:
     with pytest.raises(OperationFailed, match="the time was up while reading 'a'"):
         sha256_of(Workdir(tmp_path), "a", Deadline(0))
     check_time(Deadline(), "anything")
-
-
-def test_numbers_have_their_noun() -> None:
-    assert [counted(number, "file") for number in (0, 1, 2000)] == ["0 files", "1 file", "2,000 files"]
-    assert counted(2, "entry", "entries") == "2 entries"

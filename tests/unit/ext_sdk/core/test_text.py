@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ext_sdk.core.text import suggest
+from ext_sdk.core.text import counted, suggest
 
 KNOWN = ["write-file", "read-file", "run"]
 
@@ -30,3 +30,8 @@ def test_the_nearest_name_is_told_or_what_there_is(name: str, known: list[str], 
 def test_what_is_said_where_there_is_nothing_is_the_callers() -> None:
     assert suggest("web", [], none="none was started") == "none was started"
     assert suggest("web", ["job"], none="none was started") == "known are job"
+
+
+def test_numbers_have_their_noun() -> None:
+    assert [counted(number, "file") for number in (0, 1, 2000)] == ["0 files", "1 file", "2,000 files"]
+    assert counted(2, "entry", "entries") == "2 entries"
