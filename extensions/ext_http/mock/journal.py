@@ -83,6 +83,10 @@ class Journal:
         path: of the file, which exists and is private.
         secrets: known secrets; values that look like secrets are redacted, too.
         max_calls: number of calls that are kept; later ones are only counted.
+
+    Attributes:
+        count: number of calls, including those that were not kept.
+        unmatched: number of calls that no route matched.
     """
 
     def __init__(self, path: Path, secrets: Secrets, max_calls: int) -> None:
@@ -92,7 +96,7 @@ class Journal:
         self._rules = Redactor(rules=True)
         self._changed = threading.Condition()
         self._calls: list[Call] = []
-        self._count = self._unmatched = 0
+        self.count = self.unmatched = 0
         self._room = MAX_BODIES
         self._problems: list[str] = []
         self._begun = time.monotonic()
@@ -114,9 +118,9 @@ class Journal:
         if len(body) > BODY_CHARACTERS:  # redacted first and cut between words, so that no half secret remains
             body = _WORD_AT_END.sub("", self.redact(body)[:BODY_CHARACTERS]) + " …"
         with self._changed:
-            self._count += 1
-            self._unmatched += not call.route
-            call.number, call.seconds = self._count, time.monotonic() - self._begun
+            self.count += 1
+            self.unmatched += not call.route
+            call.number, call.seconds = self.count, time.monotonic() - self._begun
             entry: dict[str, object] = {
                 "n": call.number,
                 "at": f"{call.seconds:.3f}s",
@@ -152,16 +156,6 @@ class Journal:
             return list(self._calls)
 
     @property
-    def count(self) -> int:
-        """Return the number of calls, including those that were not kept."""
-        return self._count
-
-    @property
-    def unmatched(self) -> int:
-        """Return the number of calls that no route matched."""
-        return self._unmatched
-
-    @property
     def problems(self) -> Sequence[str]:
         """Return the latest problems, redacted."""
         with self._changed:
@@ -170,12 +164,12 @@ class Journal:
     @property
     def complete(self) -> bool:
         """Return True if all calls were kept."""
-        return self._count <= self.max_calls
+        return self.count <= self.max_calls
 
     def wait(self, count: int, seconds: float) -> bool:
         """Wait until there are more calls than `count`, or time is up; return True if there are."""
         with self._changed:
-            return self._changed.wait_for(lambda: self._count > count, seconds)
+            return self._changed.wait_for(lambda: self.count > count, seconds)
 
     def describe(self, call: Call, reasons: Sequence[str] = ()) -> str:
         """Return a call on several indented lines, redacted: request and response, reasons, body.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import threading
 from collections import Counter
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 from msgspec import UNSET, Meta, UnsetType
 
@@ -137,14 +137,11 @@ class Route(RequestExpectation):
         return self.name if isinstance(self.name, str) else self.describe()
 
 
-class Evaluation:
-    """Result of checking a request against an expectation."""
+class Evaluation(NamedTuple):
+    """Result of checking a request against an expectation: checks, and the parameters of the path."""
 
-    __slots__ = ("checks", "parameters")
-
-    def __init__(self, checks: list[Check], parameters: dict[str, str]) -> None:
-        self.checks = checks
-        self.parameters = parameters
+    checks: list[Check]
+    parameters: dict[str, str]
 
     @property
     def ok(self) -> bool:
@@ -175,19 +172,20 @@ def evaluate(
         evaluation.checks.append(Check(ok, "to be", " or ".join(methods), f"{request.method:.40}", where="method"))
     if quick and not evaluation.ok:
         return evaluation
-    checks, evaluation.parameters = expectation.evaluate_path(request, context)
-    evaluation.checks += checks
+    checks, parameters = expectation.evaluate_path(request, context)
+    evaluation.checks.extend(checks)
+    evaluation.parameters.update(parameters)
     if quick and not evaluation.ok:
         return evaluation
     if not isinstance(expectation.query, UnsetType):
         for name, expected in expectation.query.items():
             values = [value for parameter, value in request.query if parameter == name]
-            evaluation.checks += check_values(expected, values, f"query {name}", context.redacted_as(name))
+            evaluation.checks.extend(check_values(expected, values, f"query {name}", context.redacted_as(name)))
     if not isinstance(expectation.headers, UnsetType):
-        evaluation.checks += check_headers(expectation.headers, request.headers, context)
+        evaluation.checks.extend(check_headers(expectation.headers, request.headers, context))
     if isinstance(expectation.body, UnsetType) or (quick and not evaluation.ok):
         return evaluation
-    evaluation.checks += check_body(expectation.body, request, context)
+    evaluation.checks.extend(check_body(expectation.body, request, context))
     return evaluation
 
 

@@ -145,7 +145,7 @@ class Verification:
                     failed = [check for check in checks if not check.ok] or failed
                 except ext_sdk.OperationFailed as error:
                     failed = [Check.failed("to be checked", f"an error: {error.error}", where="route")]
-                evaluation.checks = [*failed, *evaluation.checks]
+                evaluation.checks[:0] = failed
             self._evaluations[key] = evaluation
         return self._evaluations[key]
 

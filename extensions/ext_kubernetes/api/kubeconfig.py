@@ -50,7 +50,7 @@ class Source(NamedTuple):
         return os.pathsep.join(self.files) or f"the service account in {self.account}"
 
 
-class Kubeconfig:
+class Kubeconfig(NamedTuple):
     """Content of the files, merged as by kubectl: the first file that defines an entry wins.
 
     Attributes:
@@ -60,17 +60,12 @@ class Kubeconfig:
         where: all files, for messages.
     """
 
-    __slots__ = ("clusters", "contexts", "current", "files", "users", "where")
-
-    def __init__(
-        self, current: str, entries: Mapping[str, dict[str, Entry]], files: Mapping[tuple[str, str], str], where: str
-    ) -> None:
-        self.current = current
-        self.files = files
-        self.where = where
-        self.clusters = entries["clusters"]
-        self.contexts = entries["contexts"]
-        self.users = entries["users"]
+    current: str
+    clusters: Mapping[str, Entry]
+    contexts: Mapping[str, Entry]
+    users: Mapping[str, Entry]
+    files: Mapping[tuple[str, str], str]
+    where: str
 
     def context(self, name: str = "") -> Entry:
         """Return a context by name, or the current one.
@@ -226,7 +221,7 @@ def read(source: Source) -> Kubeconfig:
                     )
                 if name not in entries[kind]:
                     entries[kind][name], files[kind, name] = entry, file
-    return Kubeconfig(current, entries, files, str(source))
+    return Kubeconfig(current, entries["clusters"], entries["contexts"], entries["users"], files, str(source))
 
 
 def _read_file(file: str) -> Mapping[str, object]:

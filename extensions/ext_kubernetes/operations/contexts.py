@@ -110,8 +110,7 @@ def _read(context: ext_sdk.Context) -> Kubeconfig:
     if source.in_cluster:
         raise NoConfiguration("no kubeconfig", error="no kubeconfig: the service account of this pod is used")
     config = read(source)
-    config.current = source.context or config.current
-    return config
+    return config._replace(current=source.context or config.current)
 
 
 OPERATIONS = (
