@@ -34,16 +34,18 @@ GOOD_STATUS = tuple(range(200, 400))
 
 
 class Condition:
-    """Condition of readiness. Once it held, it is not checked again."""
+    """Condition of readiness. Once it held, it is not checked again.
 
-    what: str  # continues "waited for"
+    Attributes:
+        what: the condition as text after "waited for".
+        last: result of the last check as text.
+    """
+
+    what: str
+    last: str
 
     def holds(self) -> bool:
         """Check the condition now."""
-        raise NotImplementedError
-
-    def last(self) -> str:
-        """Return the result of the last check as text."""
         raise NotImplementedError
 
     def taken(self) -> str:
@@ -56,7 +58,7 @@ class PortOpen(Condition):
 
     def __init__(self, port: int) -> None:
         self.port = port
-        self._error = "not tried"
+        self.last = "not tried"
         self.what = f"port {port} to accept connections"
 
     def holds(self) -> bool:
@@ -64,13 +66,10 @@ class PortOpen(Condition):
             try:
                 connect(address, self.port).close()
             except OSError as error:
-                self._error = error.strerror or str(error)
+                self.last = error.strerror or str(error)
             else:
                 return True
         return False
-
-    def last(self) -> str:
-        return self._error
 
     def taken(self) -> str:
         return f"port {self.port}" if self.holds() else ""
@@ -86,6 +85,7 @@ class LineLogged(Condition):
         self._offsets = dict.fromkeys(STREAMS, 0)
         self._rests = dict.fromkeys(STREAMS, b"")
         self._lines = 0
+        self.last = "0 lines, none of which matches"
         self.what = f"a line of its output that matches {pattern!r}"
 
     def holds(self) -> bool:
@@ -96,6 +96,7 @@ class LineLogged(Condition):
             complete = len(data) if exited else data.rfind(b"\n") + 1
             text, self._rests[stream] = data[:complete].decode("utf-8", "replace"), data[complete:]
             self._lines += text.count("\n")
+            self.last = f"{self._lines} lines, none of which matches"
             try:
                 if text and self._searcher.search(self._pattern, text):
                     return True
@@ -103,12 +104,11 @@ class LineLogged(Condition):
                 raise ext_sdk.OperationFailed("the search for logLine failed", error=f"logLine: {error}") from error
         return False
 
-    def last(self) -> str:
-        return f"{self._lines} lines, none of which matches"
-
 
 class FileExists(Condition):
     """A file exists."""
+
+    last = "it does not exist"
 
     def __init__(self, path: str, context: ext_sdk.Context) -> None:
         self._path = path
@@ -117,9 +117,6 @@ class FileExists(Condition):
 
     def holds(self) -> bool:
         return workdir_for(self._context, self._path).exists(self._path)
-
-    def last(self) -> str:
-        return "it does not exist"
 
     def taken(self) -> str:
         return self.what if self.holds() else ""
@@ -134,7 +131,7 @@ class HttpResponds(Condition):
         self.port = parts.port or 80
         self._target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
         self._good = good
-        self._last = "not tried"
+        self.last = "not tried"
         self.what = f"a response from {url}"
 
     def holds(self) -> bool:
@@ -145,17 +142,14 @@ class HttpResponds(Condition):
                 connection.sendall(request.encode("ascii"))
                 line = connection.makefile("rb").readline(LONGEST_STATUS_LINE)
         except OSError as error:
-            self._last = str(error)
+            self.last = str(error)
             return False
         version, _, rest = line.decode("latin-1").partition(" ")
         if not version.startswith("HTTP/") or not rest[:3].isdecimal():
-            self._last = f"not an HTTP response: it begins with {line[:60]!r}"
+            self.last = f"not an HTTP response: it begins with {line[:60]!r}"
             return False
-        self._last = f"status {rest[:3]}"
+        self.last = f"status {rest[:3]}"
         return int(rest[:3]) in self._good
-
-    def last(self) -> str:
-        return self._last
 
     def taken(self) -> str:
         return PortOpen(self.port).taken()
@@ -163,6 +157,8 @@ class HttpResponds(Condition):
 
 class Exited(Condition):
     """The command has exited with one of the given exit codes; another one is a failure."""
+
+    last = "it is still running"
 
     def __init__(self, good: Collection[int], process: Process) -> None:
         self._good = good
@@ -178,9 +174,6 @@ class Exited(Condition):
             text = f"{self._process.name}: expected it to exit with exit code {expected}, got {status}"
             raise ext_sdk.OperationFailed(f"{self._process.name}: {status}", error=text)
         return True
-
-    def last(self) -> str:
-        return "it is still running"
 
 
 def connect(address: str, port: int) -> socket.socket:
@@ -269,5 +262,5 @@ def await_ready(
             break
     else:
         reason = f"it was not ready before the deadline ({process.so_far().duration})"
-    missing = "; ".join(f"waited for {condition.what} (last: {condition.last()})" for condition in waiting)
+    missing = "; ".join(f"waited for {condition.what} (last: {condition.last})" for condition in waiting)
     raise ext_sdk.OperationFailed(f"{process.name}: {reason}", error=f"{process.name}: {reason}; {missing}")

@@ -59,7 +59,7 @@ def test_a_port_is_open_while_a_server_listens() -> None:
         condition = PortOpen(port)
         assert condition.taken() == f"port {port}"
     assert not condition.holds()
-    assert condition.last() == "Connection refused"
+    assert condition.last == "Connection refused"
     with pytest.raises(ConnectionRefusedError):
         connect("127.0.0.1", port)
 
@@ -85,14 +85,14 @@ def test_an_http_response_has_one_of_the_statuses(line: bytes, holds: bool, last
         thread.start()
         condition = HttpResponds(f"http://localhost:{server.getsockname()[1]}/", range(200, 400))
         assert condition.holds() is holds
-        assert condition.last() == last
+        assert condition.last == last
         thread.join()
 
 
 def test_a_file_that_exists_is_taken(tmp_path: Path) -> None:
     with shell_call(tmp_path) as call:
         condition = FileExists("up", call.context)
-        assert (condition.holds(), condition.taken(), condition.last()) == (False, "", "it does not exist")
+        assert (condition.holds(), condition.taken(), condition.last) == (False, "", "it does not exist")
         (tmp_path / "up").touch()
         assert (condition.holds(), condition.taken()) == (True, "the file 'up'")
 
