@@ -132,9 +132,9 @@ def container_of(pod: Object, given: str = "") -> str:
         ext_sdk.OperationFailed: the pod has no such container.
     """
     names = containers_of(pod)
-    wanted = given or text(pod, "metadata", "annotations", DEFAULT_CONTAINER)
-    if wanted in names:
-        return wanted
+    container = given or text(pod, "metadata", "annotations", DEFAULT_CONTAINER)
+    if container in names:
+        return container
     if given or not names:
         name = text(pod, "metadata", "name")
         raise ext_sdk.OperationFailed(
@@ -157,10 +157,10 @@ def ended(pod: Object) -> bool:
 
 def running_pod(pods: Pods) -> Object:
     """Return the named pod, or the preferred one of several. Raises OperationFailed if none is running."""
-    found = pods.read()
-    if found and text(found[0], "status", "phase") == "Running":
-        return found[0]
-    phases = [f"{text(pod, 'metadata', 'name')} is {text(pod, 'status', 'phase') or 'new'}" for pod in found[:5]]
+    candidates = pods.read()
+    if candidates and text(candidates[0], "status", "phase") == "Running":
+        return candidates[0]
+    phases = [f"{text(pod, 'metadata', 'name')} is {text(pod, 'status', 'phase') or 'new'}" for pod in candidates[:5]]
     raise ext_sdk.OperationFailed(
         f"no running pod of {pods.target.where}",
         error=f"expected a running pod of {pods.target.where}, found {', '.join(phases) or 'none'}",

@@ -223,11 +223,11 @@ def _unknown(known: Sequence[Resource], name: str, api_version: str | None) -> U
 
 
 def _discover(client: Requests, path: ApiPath, deadline: Deadline) -> Iterator[Resource]:
-    found = members(client.request("GET", path, accept=f"{AGGREGATED},application/json", deadline=deadline))
-    if found.get("kind") != "APIGroupDiscoveryList":
-        yield from _legacy_discovery(client, found, deadline)
+    document = members(client.request("GET", path, accept=f"{AGGREGATED},application/json", deadline=deadline))
+    if document.get("kind") != "APIGroupDiscoveryList":
+        yield from _legacy_discovery(client, document, deadline)
         return
-    for group in items(found, "items"):
+    for group in items(document, "items"):
         for version in items(group, "versions"):
             for resource in items(version, "resources"):
                 yield Resource(
@@ -243,10 +243,10 @@ def _discover(client: Requests, path: ApiPath, deadline: Deadline) -> Iterator[R
                 )
 
 
-def _legacy_discovery(client: Requests, found: dict[str, object], deadline: Deadline) -> Iterator[Resource]:
+def _legacy_discovery(client: Requests, document: dict[str, object], deadline: Deadline) -> Iterator[Resource]:
     """Yield the kinds that `/api` or `/apis` lists, group by group; a group that does not respond is skipped."""
-    versions = [("", api_path("", version), version) for version in _texts(found.get("versions"))]
-    for group in items(found, "groups"):
+    versions = [("", api_path("", version), version) for version in _texts(document.get("versions"))]
+    for group in items(document, "groups"):
         name, preferred = text(group, "name"), text(group, "preferredVersion", "version")
         names = sorted((text(version, "version") for version in items(group, "versions")), key=preferred.__ne__)
         versions += [(name, api_path(name, version), version) for version in names]

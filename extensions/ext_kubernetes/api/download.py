@@ -41,19 +41,19 @@ def fetch(url: str, deadline: ext_sdk.Deadline, limit: int) -> bytes:
         ext_sdk.InvalidArgs: the URL is invalid.
         ext_sdk.OperationFailed: the download failed; the error omits the query, which may hold a token.
     """
-    first = here = _parts(url)
+    first = current = _parts(url)
     for _ in range(MOST_HOPS + 1):
-        response = _get(here, deadline)
+        response = _get(current, deadline)
         try:
             if response.status not in REDIRECTS:
-                return _body(response, here, deadline, limit)
-            following = _parts(urljoin(here.geturl(), response.headers.get("Location", "")))
+                return _body(response, current, deadline, limit)
+            following = _parts(urljoin(current.geturl(), response.headers.get("Location", "")))
         finally:
             response.close()
-        if (here.scheme, following.scheme) == ("https", "http"):
-            raise _failed(here, f"a redirect to {shown(following)}, which is not encrypted")
-        here = following
-    raise _failed(first, f"more than {MOST_HOPS} redirects, the last one to {shown(here)}")
+        if (current.scheme, following.scheme) == ("https", "http"):
+            raise _failed(current, f"a redirect to {shown(following)}, which is not encrypted")
+        current = following
+    raise _failed(first, f"more than {MOST_HOPS} redirects, the last one to {shown(current)}")
 
 
 def shown(parts: SplitResult) -> str:
@@ -112,10 +112,10 @@ def _get(parts: SplitResult, deadline: ext_sdk.Deadline) -> BaseHTTPResponse:
 def _resolve(parts: SplitResult, host: str, port: int) -> list[str]:
     """Return the addresses of a host. Raises OperationFailed if one of them is forbidden."""
     try:
-        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        infos = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError) as error:
         raise _failed(parts, f"no address for {host}: {error}") from error
-    addresses = list(dict.fromkeys(str(info[4][0]) for info in found))
+    addresses = list(dict.fromkeys(str(info[4][0]) for info in infos))
     for address in addresses:
         _check(host, address)
     return addresses

@@ -73,19 +73,19 @@ class Kubeconfig(NamedTuple):
         Raises:
             NoConfiguration: the context, or the current one, does not exist.
         """
-        wanted = name or self.current
-        if not wanted:
+        chosen = name or self.current
+        if not chosen:
             raise NoConfiguration(
                 "no current context",
                 error=f"the kubeconfig {self.where} has no current-context; set `context` in the extension's "
                 f"configuration: {suggest('', self.contexts)}",
             )
-        if wanted not in self.contexts:
+        if chosen not in self.contexts:
             raise NoConfiguration(
-                f"no context {wanted!r}",
-                error=f"the kubeconfig {self.where} has no context {wanted!r}; {suggest(wanted, self.contexts)}",
+                f"no context {chosen!r}",
+                error=f"the kubeconfig {self.where} has no context {chosen!r}; {suggest(chosen, self.contexts)}",
             )
-        return self.contexts[wanted]
+        return self.contexts[chosen]
 
     def usable(self, name: str = "") -> Entry:
         """Return a context by name, or the current one, after checks of its cluster and user.
@@ -95,12 +95,12 @@ class Kubeconfig(NamedTuple):
         """
         context = self.context(name)
         for kind, known in (("cluster", self.clusters), ("user", self.users)):
-            wanted = context.get(kind)
-            if isinstance(wanted, str) and wanted and wanted not in known:
+            reference = context.get(kind)
+            if isinstance(reference, str) and reference and reference not in known:
                 raise NoConfiguration(
-                    f"no {kind} {wanted!r}",
-                    error=f"the kubeconfig {self.where} has no {kind} {wanted!r}, which its context "
-                    f"{name or self.current!r} names; {suggest(wanted, known)}",
+                    f"no {kind} {reference!r}",
+                    error=f"the kubeconfig {self.where} has no {kind} {reference!r}, which its context "
+                    f"{name or self.current!r} names; {suggest(reference, known)}",
                 )
         cluster = context.get("cluster")
         if isinstance(cluster, str) and cluster and not self.clusters[cluster].get("server"):

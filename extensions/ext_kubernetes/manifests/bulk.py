@@ -301,18 +301,18 @@ def _send_in_order(by_index: Mapping[int, Item], send: Callable[[Item], Outcome]
 
 def _wait_for_definitions(outcomes: Iterable[Outcome], context: ext_sdk.Context, client: Client) -> None:
     """Wait until the server serves the kinds of new definitions, or until the deadline."""
-    wanted: list[tuple[str, str]] = []
+    expected: list[tuple[str, str]] = []
     for outcome in outcomes:
         if outcome.failure or outcome.item.resource.kind != DEFINITION:
             continue
         spec = members(outcome.object, "spec")
         kind, group = text(spec, "names", "kind"), text(spec, "group")
         versions = [text(version, "name") for version in items(spec, "versions") if version.get("served") is True]
-        wanted += [(kind, f"{group}/{version}") for version in versions]
+        expected += [(kind, f"{group}/{version}") for version in versions]
 
     def check(_age: float) -> Verdict:
         try:
-            for kind, api_version in wanted:
+            for kind, api_version in expected:
                 client.discovery.resource(kind, api_version, deadline=context.deadline)
         except UnknownKind as error:
             return Verdict(done=False, status=error.message)

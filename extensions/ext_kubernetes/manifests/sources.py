@@ -88,13 +88,13 @@ def manifests_of(args: Sources, context: ext_sdk.Context) -> list[Manifest]:
             "file", f"expected one of {', '.join(SOURCES)}; found {' and '.join(given) if given else 'none'}"
         )
     try:
-        found = [Manifest(item, place) for item, place in _objects(given[0], args, context)]
+        manifests = [Manifest(item, place) for item, place in _objects(given[0], args, context)]
     except (NotYaml, NotAnObject) as error:
         unreplaced = UNREPLACED if isinstance(args.manifest, str) and "${" in args.manifest else ""
         raise ext_sdk.OperationFailed("the manifest can't be used", error=f"{error}{unreplaced}") from error
-    if not found:
+    if not manifests:
         raise ext_sdk.OperationFailed("the manifest is empty", error=f"{given[0]}: expected an object, found none")
-    return found
+    return manifests
 
 
 def _objects(source: str, args: Sources, context: ext_sdk.Context) -> Iterator[tuple[Object, str]]:
@@ -128,7 +128,7 @@ def _files(workdir: Workdir, name: str, *, recursive: bool) -> list[str]:
     with os_errors("read", name):
         if not stat.S_ISDIR(workdir.stat(name).st_mode):
             return [name]
-        found: list[str] = []
+        paths: list[str] = []
         directories = [name.rstrip("/")]
         for count, directory in enumerate(directories):
             if count > MOST_DIRECTORIES:
@@ -139,13 +139,13 @@ def _files(workdir: Workdir, name: str, *, recursive: bool) -> list[str]:
                 if stat.S_ISDIR(mode) and recursive:
                     directories.append(path)
                 elif entry.endswith(SUFFIXES) and not stat.S_ISDIR(mode):
-                    found.append(path)
-    if not found:
+                    paths.append(path)
+    if not paths:
         raise ext_sdk.OperationFailed(
             f"no manifest in {name!r}",
             error=f"{name}: expected files with the suffix {', '.join(SUFFIXES)}, found none",
         )
-    return found
+    return paths
 
 
 def _from_kustomize(path: str, context: ext_sdk.Context) -> Iterator[tuple[Object, str]]:

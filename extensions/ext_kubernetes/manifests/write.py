@@ -47,9 +47,9 @@ def read(target: Target, selector: str, context: ext_sdk.Context, client: Client
         return [members(client.request("GET", target.path, deadline=context.deadline))]
     query = [("labelSelector", selector)] if selector else []
     listed = client.request("GET", target.path, query=query, deadline=context.deadline)
-    if found := items(listed, "items"):
+    if objects := items(listed, "items"):
         kind = {"kind": target.resource.kind, "apiVersion": target.resource.api_version}
-        return [kind | item for item in found]
+        return [kind | item for item in objects]
     where = f" in namespace {target.namespace}" if target.namespace else ""
     labels = f" with labels {selector}" if selector else ""
     raise ext_sdk.OperationFailed(

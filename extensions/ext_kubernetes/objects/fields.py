@@ -14,14 +14,14 @@ Outputs = dict[str, str | int | bool]  # of an operation, by name
 
 def members(value: object, *path: str) -> Object:
     """Return the object at a path of keys; an empty one if absent."""
-    found = at(value, *path)
-    return found if isinstance(found, dict) else {}
+    member = at(value, *path)
+    return member if isinstance(member, dict) else {}
 
 
 def items(value: object, *path: str) -> list[Object]:
     """Return the objects in the list at a path of keys; an empty list if absent."""
-    found = at(value, *path)
-    return [item for item in found if isinstance(item, dict)] if isinstance(found, list) else []
+    listed = at(value, *path)
+    return [item for item in listed if isinstance(item, dict)] if isinstance(listed, list) else []
 
 
 def text(value: object, *path: str) -> str:
@@ -35,8 +35,8 @@ def text(value: object, *path: str) -> str:
 
 def number(value: object, *path: str) -> int:
     """Return the integer at a path of keys; 0 if absent."""
-    found = at(value, *path)
-    return found if isinstance(found, int) and not isinstance(found, bool) else 0
+    member = at(value, *path)
+    return member if isinstance(member, int) and not isinstance(member, bool) else 0
 
 
 def at(value: object, *path: str) -> object:

@@ -216,11 +216,11 @@ def _filter(condition: object, value: object, root: object) -> Iterator[object]:
     assert isinstance(condition, tuple)
     left, symbol, right = condition
     for candidate in _all(None, value, root):
-        found = _operand_values(left, candidate, root)
+        operands = _operand_values(left, candidate, root)
         if symbol:
             bounds = _operand_values(right, candidate, root)
-            found = [operand for operand in found if bounds and _compare(operand, symbol, bounds[0])]
-        if found:
+            operands = [operand for operand in operands if bounds and _compare(operand, symbol, bounds[0])]
+        if operands:
             yield candidate
 
 

@@ -150,21 +150,21 @@ def _deployment(item: Object, now: datetime) -> Readiness:
     condition = condition_of(item, "Progressing")
     if condition is not None and condition.reason == "ProgressDeadlineExceeded":
         return failed(str(condition))
-    wanted, status = _replicas(item), members(item, "status")
+    desired, status = _replicas(item), members(item, "status")
     updated, total = number(status, "updatedReplicas"), number(status, "replicas")
     available = number(status, "availableReplicas")
     if is_unobserved(item):
         return progressing("its controller has not observed it yet")
-    if updated < wanted:
+    if updated < desired:
         failure = f"; {condition_of(item, 'ReplicaFailure')}" if has(item, "ReplicaFailure", "True") else ""
-        return progressing(f"{updated} of {wanted} replicas have the newest template{failure}")
-    if total > min(updated, wanted):
-        return progressing(f"{total - min(updated, wanted)} replicas are still to be deleted")
-    if available < wanted:
-        return progressing(f"{available} of {wanted} replicas are available")
+        return progressing(f"{updated} of {desired} replicas have the newest template{failure}")
+    if total > min(updated, desired):
+        return progressing(f"{total - min(updated, desired)} replicas are still to be deleted")
+    if available < desired:
+        return progressing(f"{available} of {desired} replicas are available")
     if condition_of(item, "Available") is not None and not has(item, "Available", "True"):
         return progressing(str(condition_of(item, "Available")))
-    return ready(f"{available} of {wanted} replicas are available")
+    return ready(f"{available} of {desired} replicas are available")
 
 
 @_rule("apps", "ReplicaSet")
@@ -172,13 +172,13 @@ def _deployment(item: Object, now: datetime) -> Readiness:
 def _replica_set(item: Object, now: datetime) -> Readiness:
     if has(item, "ReplicaFailure", "True"):
         return progressing(str(condition_of(item, "ReplicaFailure")))
-    wanted, status = _replicas(item), members(item, "status")
+    desired, status = _replicas(item), members(item, "status")
     for field in ("fullyLabeledReplicas", "availableReplicas", "readyReplicas"):
-        if number(status, field) < wanted:
-            return progressing(f"{field} is {number(status, field)}, expected {wanted}")
-    if number(status, "replicas") > wanted:
-        return progressing(f"{number(status, 'replicas') - wanted} replicas are still to be deleted")
-    return ready(f"{wanted} replicas are available")
+        if number(status, field) < desired:
+            return progressing(f"{field} is {number(status, field)}, expected {desired}")
+    if number(status, "replicas") > desired:
+        return progressing(f"{number(status, 'replicas') - desired} replicas are still to be deleted")
+    return ready(f"{desired} replicas are available")
 
 
 @_rule("apps", "StatefulSet")
@@ -187,16 +187,16 @@ def _stateful_set(item: Object, now: datetime) -> Readiness:
         return ready("its pods are updated when they are deleted (OnDelete)")
     if is_unobserved(item):
         return progressing("its controller has not observed it yet")
-    wanted, status = _replicas(item), members(item, "status")
+    desired, status = _replicas(item), members(item, "status")
     partition = number(item, "spec", "updateStrategy", "rollingUpdate", "partition")
-    for field, least in (("replicas", wanted), ("readyReplicas", wanted), ("updatedReplicas", wanted - partition)):
+    for field, least in (("replicas", desired), ("readyReplicas", desired), ("updatedReplicas", desired - partition)):
         if number(status, field) < least:
             return progressing(f"{field} is {number(status, field)}, expected {least}")
-    if number(status, "replicas") > wanted:
-        return progressing(f"{number(status, 'replicas') - wanted} replicas are still to be deleted")
+    if number(status, "replicas") > desired:
+        return progressing(f"{number(status, 'replicas') - desired} replicas are still to be deleted")
     if not partition and text(status, "currentRevision") != text(status, "updateRevision"):
         return progressing("not all pods have the newest revision")
-    return ready(f"{wanted} replicas are ready")
+    return ready(f"{desired} replicas are ready")
 
 
 @_rule("apps", "DaemonSet")
@@ -204,12 +204,12 @@ def _daemon_set(item: Object, now: datetime) -> Readiness:
     if is_unobserved(item):
         return progressing("its controller has not observed it yet")
     status = members(item, "status")
-    wanted = number(status, "desiredNumberScheduled")
+    desired = number(status, "desiredNumberScheduled")
     updated = "updatedNumberScheduled" if text(item, "spec", "updateStrategy", "type") != "OnDelete" else ""
     for field in ("currentNumberScheduled", updated, "numberAvailable", "numberReady"):
-        if field and number(status, field) < wanted:
-            return progressing(f"{field} is {number(status, field)}, expected {wanted}")
-    return ready(f"{wanted} pods are available")
+        if field and number(status, field) < desired:
+            return progressing(f"{field} is {number(status, field)}, expected {desired}")
+    return ready(f"{desired} pods are available")
 
 
 @_rule("", "Pod")
@@ -275,9 +275,9 @@ def _namespace(item: Object, now: datetime) -> Readiness:
 
 @_rule("policy", "PodDisruptionBudget")
 def _disruption_budget(item: Object, now: datetime) -> Readiness:
-    healthy, wanted = number(item, "status", "currentHealthy"), number(item, "status", "desiredHealthy")
-    status = f"{healthy} of {wanted} pods are healthy"
-    return ready(status) if not is_unobserved(item) and healthy >= wanted else progressing(status)
+    healthy, desired = number(item, "status", "currentHealthy"), number(item, "status", "desiredHealthy")
+    status = f"{healthy} of {desired} pods are healthy"
+    return ready(status) if not is_unobserved(item) and healthy >= desired else progressing(status)
 
 
 @_rule("apiextensions.k8s.io", "CustomResourceDefinition")
@@ -321,5 +321,5 @@ def is_unobserved(item: Object) -> bool:
 
 
 def _replicas(item: Object) -> int:
-    wanted = at(item, "spec", "replicas")
-    return wanted if isinstance(wanted, int) else 1
+    desired = at(item, "spec", "replicas")
+    return desired if isinstance(desired, int) else 1

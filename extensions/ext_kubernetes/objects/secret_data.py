@@ -33,12 +33,12 @@ def marked(item: Object, kind: str = "") -> Object:
     """
     if (kind or text(item, "kind")) != "Secret":
         return item
-    found = item | {field: _hide(item[field]) for field in FIELDS if field in item}
+    secret = item | {field: _hide(item[field]) for field in FIELDS if field in item}
     annotations = members(item, "metadata", "annotations")
     if LAST_APPLIED in annotations:
         annotations = annotations | {LAST_APPLIED: _hide(annotations[LAST_APPLIED])}
-        found |= {"metadata": members(item, "metadata") | {"annotations": annotations}}
-    return found
+        secret |= {"metadata": members(item, "metadata") | {"annotations": annotations}}
+    return secret
 
 
 def _hide(value: object) -> object:

@@ -53,12 +53,12 @@ def objects_of(text: str, where: str) -> list[tuple[Object, str]]:
         NotYaml: the text is not valid YAML.
         NotAnObject: a document has no apiVersion or kind.
     """
-    found: list[tuple[Object, str]] = []
+    objects: list[tuple[Object, str]] = []
     for line, value in _documents(text, where):
         place = f"{where}, line {line}"
         if value is not None:
-            found += [(item, place) for item in flatten(value, place)]
-    return found
+            objects += [(item, place) for item in flatten(value, place)]
+    return objects
 
 
 def flatten(value: object, place: str) -> Iterator[Object]:

@@ -82,16 +82,16 @@ def assert_(args: AssertArgs, context: ext_sdk.Context) -> ext_sdk.Result:
             raise ext_sdk.OperationFailed(f"{target} can't be checked", error=str(error)) from error
     outputs: Outputs = {"count": predicate.count, "seconds": f"{result.outcome.seconds:.3f}"}
     outputs |= identity(result.objects[0]) if len(result.objects) == 1 else {}
-    wanted = "absent" if args.absent else "as expected"
+    state = "absent" if args.absent else "as expected"
     if result.outcome.done:
-        return ext_sdk.Result.ok(f"{display_name(target)} {target.are} {wanted}", outputs=outputs)
+        return ext_sdk.Result.ok(f"{display_name(target)} {target.are} {state}", outputs=outputs)
     found = f"found after {result.outcome.seconds:.1f} s: {predicate.status(MOST_DIFFERENCES)}"
-    first_line = f"expected {target.where} to be {wanted}, {found}"
+    first_line = f"expected {target.where} to be {state}, {found}"
     if checks := predicate.failed_count():
         first_line = f"expected another number of {target.where}: {checks}; {found}"
     return wait_failure(
         result,
-        wanted,
+        state,
         context,
         client,
         timeout=args.timeout,

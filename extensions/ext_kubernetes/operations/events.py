@@ -48,7 +48,7 @@ def events(args: EventsArgs, context: ext_sdk.Context) -> ext_sdk.Result:
     fields: dict[tuple[str, ...], str] = {("reason",): args.reason, ("type",): args.type}
     if about is not None:
         fields |= {("involvedObject", "kind"): about.resource.kind, ("involvedObject", "name"): about.name}
-    found: list[Object] = []
+    matching: list[Object] = []
 
     def is_wanted(event: Object) -> bool:
         return args.contains in text(event, "message") and all(
@@ -56,34 +56,34 @@ def events(args: EventsArgs, context: ext_sdk.Context) -> ext_sdk.Result:
         )
 
     def failed_count() -> str:
-        checks = [] if isinstance(args.count, UnsetType) else check_integer(args.count, len(found), where="events")
+        checks = [] if isinstance(args.count, UnsetType) else check_integer(args.count, len(matching), where="events")
         return "; ".join(str(check) for check in checks if not check.ok)
 
     def evaluate(objects: list[Object]) -> Verdict:
-        found[:] = sorted(filter(is_wanted, objects), key=event_time, reverse=True)
-        newest = "; ".join(describe_event(event) for event in found[:2])
+        matching[:] = sorted(filter(is_wanted, objects), key=event_time, reverse=True)
+        newest = "; ".join(describe_event(event) for event in matching[:2])
         return Verdict(
-            done=not failed_count(), status=f"{counted(len(found), 'event')}{f': {newest}' if newest else ''}"
+            done=not failed_count(), status=f"{counted(len(matching), 'event')}{f': {newest}' if newest else ''}"
         )
 
     with error_context(f"failed to list events in namespace {namespace}"):
         result = wait_for(target, evaluate, context, client)
-    lines = [describe_event(event) for event in found]
+    lines = [describe_event(event) for event in matching]
     outputs: Outputs = {
-        "count": len(found),
+        "count": len(matching),
         "events": "\n".join(lines),
-        "reasons": ",".join(dict.fromkeys(text(event, "reason") for event in found)),
+        "reasons": ",".join(dict.fromkeys(text(event, "reason") for event in matching)),
     }
     subject = f" of {about}" if about else ""
     if result.outcome.done:
-        return ext_sdk.Result.ok(f"Found {counted(len(found), 'event')}{subject}", outputs=outputs)
-    wanted = f"events{subject}{f' with reason {args.reason}' if args.reason else ''}"
+        return ext_sdk.Result.ok(f"Found {counted(len(matching), 'event')}{subject}", outputs=outputs)
+    expected = f"events{subject}{f' with reason {args.reason}' if args.reason else ''}"
     error = (
-        f"expected another number of {wanted} in namespace {namespace}, found {len(found)} after "
+        f"expected another number of {expected} in namespace {namespace}, found {len(matching)} after "
         f"{result.outcome.seconds:.1f} s; {failed_count()}" + "".join(f"\n  {line}" for line in lines[:MOST_EVENTS])
     )
     return wait_failure(
-        result, wanted, context, client, timeout=args.timeout, outputs=outputs, error=error, describe=False
+        result, expected, context, client, timeout=args.timeout, outputs=outputs, error=error, describe=False
     )
 
 

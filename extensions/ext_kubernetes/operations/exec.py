@@ -93,8 +93,8 @@ def exec_(args: Exec, context: ext_sdk.Context) -> ext_sdk.Result:
             outputs=outputs,
         )
     outputs["exitCode"] = executed.code
-    wanted = 0 if isinstance(args.expect.exit_code, UnsetType) else args.expect.exit_code
-    checks = check_integer(wanted, executed.code, where="exitCode")
+    expected_code = 0 if isinstance(args.expect.exit_code, UnsetType) else args.expect.exit_code
+    checks = check_integer(expected_code, executed.code, where="exitCode")
     for stream, expected in (("stdout", args.expect.stdout), ("stderr", args.expect.stderr)):
         if isinstance(expected, UnsetType):
             continue

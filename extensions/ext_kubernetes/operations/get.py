@@ -79,11 +79,11 @@ def get(args: Get, context: ext_sdk.Context) -> ext_sdk.Result:
     try:
         with error_context(f"failed to get {target.where}"):
             if listing:
-                found = _list(target, args, context, client)
+                document = _list(target, args, context, client)
             else:
                 path = target.resource.path(target.namespace, target.name, args.subresource)
                 item = members(client.request("GET", path, deadline=context.deadline))
-                found = marked(item, target.resource.kind)
+                document = marked(item, target.resource.kind)
     except NotFound:
         if not args.ignore_not_found:
             with missing_namespace_context(target, client, context.deadline):
@@ -91,13 +91,13 @@ def get(args: Get, context: ext_sdk.Context) -> ext_sdk.Result:
         return ext_sdk.Result.ok(f"{target} not found (ignored)", outputs={"found": False})
     outputs: Outputs = {"found": True}
     if listing:
-        names = [text(item, "metadata", "name") for item in items(found, "items")]
+        names = [text(item, "metadata", "name") for item in items(document, "items")]
         outputs |= {"found": bool(names), "count": len(names), "names": "\n".join(names)}
     else:
-        outputs |= identity(found)
+        outputs |= identity(document)
     secret: Outputs = {}
     for name, output in args.outputs.items():
-        value, hidden = _value(name, output, found, target)
+        value, hidden = _value(name, output, document, target)
         (secret if hidden else outputs)[name] = value
     subject = f"{outputs['count']} {target.resource.plural}" if listing else str(target)
     return ext_sdk.Result.ok(f"Got {subject}", outputs=outputs, secret_outputs=secret)
@@ -108,29 +108,29 @@ def _list(target: Target, args: Get, context: ext_sdk.Context, client: Client) -
     query = [("limit", str(PAGE))]
     query += [("labelSelector", args.selector)] if args.selector else []
     query += [("fieldSelector", args.field_selector)] if args.field_selector else []
-    found: list[Object] = []
+    objects: list[Object] = []
     next_page: list[tuple[str, str]] = []
     for _ in range(MOST_PAGES):
         page = client.request("GET", target.path, query=[*query, *next_page], deadline=context.deadline)
-        found += [marked(item, target.resource.kind) for item in items(page, "items")]
+        objects += [marked(item, target.resource.kind) for item in items(page, "items")]
         if not (token := text(page, "metadata", "continue")):
             break
         next_page = [("continue", token)]
-    return {"apiVersion": "v1", "kind": "List", "items": found}
+    return {"apiVersion": "v1", "kind": "List", "items": objects}
 
 
-def _value(name: str, output: str | Output, found: Object, target: Target) -> tuple[str, bool]:
+def _value(name: str, output: str | Output, document: Object, target: Target) -> tuple[str, bool]:
     """Return the value of an output, and True if it is secret."""
     path = output if isinstance(output, str) else output.path
     try:
-        selected = values(path, found)
+        selected = values(path, document)
     except PathFailed as error:
         raise ext_sdk.InvalidArgs(f"outputs.{name}", str(error)) from error
     if not selected:
         if isinstance(output, Output) and output.default is not UNSET:
             return output.default, output.secret
-        status = found.get("status")
-        keys = [*found, *(f"status.{key}" for key in status)] if isinstance(status, dict) else list(found)
+        status = document.get("status")
+        keys = [*document, *(f"status.{key}" for key in status)] if isinstance(status, dict) else list(document)
         raise ext_sdk.OperationFailed(
             f"no value at {path} of {target}",
             error=f"outputs.{name}: expected a value at {path} of {target.where}, found none; it has "

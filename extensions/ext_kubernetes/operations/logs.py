@@ -134,9 +134,9 @@ class _LogReader:
         status = outcome.verdict.status if outcome.verdict else "nothing"
         reason = f"{outcome.failed_reason}; " if outcome.failed_reason else ""
         error = f"; the last poll failed: {outcome.last_error.error}" if outcome.last_error else ""
-        wanted = "as expected" if self._args.expect is not UNSET else "at their end"
+        expected = "as expected" if self._args.expect is not UNSET else "at their end"
         return ext_sdk.Result.failed(
-            f"the logs of {self.pods.target} are not {wanted}",
+            f"the logs of {self.pods.target} are not {expected}",
             error=f"after {outcome.seconds:.1f} s: {reason}{status}{self._describe_cut()}{error}",
             outputs=self._outputs(),
         )

@@ -189,16 +189,16 @@ def delete_generated_namespaces(args: DeleteGeneratedNamespaces, context: ext_sd
     left = own.generated()
     if not left:
         own.cleaned_up()
-    wanted = _choose(args, left, own)
-    client = client_for(context) if wanted else None
+    chosen = _choose(args, left, own)
+    client = client_for(context) if chosen else None
     if client is not None and not (args.name or args.names or args.prefix):
-        only = own.certain(wanted, partial(namespace_exists, context, client))
-        wanted = [only] if only else []
-    if client is None or not wanted:
+        only = own.certain(chosen, partial(namespace_exists, context, client))
+        chosen = [only] if only else []
+    if client is None or not chosen:
         return ext_sdk.Result.ok("No generated namespaces to delete", outputs={"count": 0})
     failures: list[str] = []
     pending: dict[DeletedObject, Created] = {}
-    for created in wanted:
+    for created in chosen:
         try:
             deleted = _delete(created.name, args.grace_period, context, client, uid=created.uid)
         except KubernetesError as error:
@@ -208,15 +208,15 @@ def delete_generated_namespaces(args: DeleteGeneratedNamespaces, context: ext_sd
         if deleted and args.wait:
             pending[deleted] = created
     failures += _wait_for_all(pending, own, context, client)
-    done = [created.name for created in wanted if created not in own.generated()]
+    done = [created.name for created in chosen if created not in own.generated()]
     outputs: Outputs = {"count": len(done), "namespaces": "\n".join(done)}
     if failures:
         raise ext_sdk.OperationFailed(
-            f"deleted {len(done)} of {len(wanted)} generated namespaces",
+            f"deleted {len(done)} of {len(chosen)} generated namespaces",
             error="failed to delete namespaces, which stay on the list: " + "; ".join(failures),
             outputs=outputs,
         )
-    return ext_sdk.Result.ok(f"Deleted {len(wanted)} generated namespace(s)", outputs=outputs)
+    return ext_sdk.Result.ok(f"Deleted {len(chosen)} generated namespace(s)", outputs=outputs)
 
 
 def _choose(args: DeleteGeneratedNamespaces, left: Sequence[Created], own: OwnNamespaces) -> list[Created]:

@@ -140,7 +140,7 @@ def annotate(args: Annotate, context: ext_sdk.Context) -> ext_sdk.Result:
 
 
 def _change_values(
-    args: _ValuesArgs, verb: Literal["label", "annotate"], wanted: Values, context: ext_sdk.Context
+    args: _ValuesArgs, verb: Literal["label", "annotate"], values: Values, context: ext_sdk.Context
 ) -> ext_sdk.Result:
     client = client_for(context)
     field, past = {"label": ("labels", "Labelled"), "annotate": ("annotations", "Annotated")}[verb]
@@ -148,15 +148,15 @@ def _change_values(
     if not (target.name or args.selector or args.all):
         raise ext_sdk.InvalidArgs("resource", "expected a name, a `selector` or `all: true`, found a kind only")
     with error_context(f"failed to {verb} {target}"):
-        found = read(target, args.selector, context, client)
+        selected = read(target, args.selector, context, client)
     if not args.overwrite:
-        _check_absent(found, field, wanted)
+        _check_absent(selected, field, values)
     outdated = [
         item
-        for item in found
-        if any(members(item, "metadata", field).get(name) != value for name, value in wanted.items())
+        for item in selected
+        if any(members(item, "metadata", field).get(name) != value for name, value in values.items())
     ]
-    change: Object = {"metadata": {field: wanted}}
+    change: Object = {"metadata": {field: values}}
 
     def send(item: Object) -> Object:
         with error_context(f"failed to {verb} {named(item)}"):
@@ -164,21 +164,23 @@ def _change_values(
 
     results = list(zip(map(named, outdated), run_parallel(catching(send), outdated), strict=True))
     changed = [result for _, result in results if not isinstance(result, ext_sdk.OperationFailed)]
-    outputs: Outputs = {"count": len(found), "changed": len(changed)}
-    outputs |= identity((changed or found)[0]) if len(found) == 1 else {}
+    outputs: Outputs = {"count": len(selected), "changed": len(changed)}
+    outputs |= identity((changed or selected)[0]) if len(selected) == 1 else {}
     if failed := [(name, result) for name, result in results if isinstance(result, ext_sdk.OperationFailed)]:
-        raise combined_failure(failed, len(found), verb, outputs)
+        raise combined_failure(failed, len(selected), verb, outputs)
     if args.wait:
         with error_context(f"failed to wait for {target}"):
-            waited = _wait_until_ready(target, found, context, client)
+            waited = _wait_until_ready(target, selected, context, client)
         if not waited.outcome.done:
             return wait_failure(waited, "ready", context, client, timeout=args.timeout, outputs=outputs)
-    return ext_sdk.Result.ok(f"{past} {names_of(target, found)}{'' if outdated else ' (no change)'}", outputs=outputs)
+    return ext_sdk.Result.ok(
+        f"{past} {names_of(target, selected)}{'' if outdated else ' (no change)'}", outputs=outputs
+    )
 
 
-def _wait_until_ready(target: Target, found: list[Object], context: ext_sdk.Context, client: Client) -> WaitResult:
+def _wait_until_ready(target: Target, selected: list[Object], context: ext_sdk.Context, client: Client) -> WaitResult:
     """Wait until objects are ready, selected by name: the selector may not match their new labels."""
-    names = {text(item, "metadata", "name") for item in found}
+    names = {text(item, "metadata", "name") for item in selected}
     ready = IsReady(PodCheck(client, context.deadline))
 
     def evaluate(objects: list[Object]) -> Verdict:
@@ -188,11 +190,11 @@ def _wait_until_ready(target: Target, found: list[Object], context: ext_sdk.Cont
     return wait_for(target, evaluate, context, client)
 
 
-def _check_absent(found: list[Object], field: str, wanted: Values) -> None:
+def _check_absent(selected: list[Object], field: str, values: Values) -> None:
     """Raise OperationFailed if an object has another value for one of the names."""
-    for item in found:
+    for item in selected:
         present = members(item, "metadata", field)
-        for name, value in wanted.items():
+        for name, value in values.items():
             if value is not None and present.get(name) not in {None, value}:
                 item_name = text(item, "metadata", "name")
                 raise ext_sdk.OperationFailed(
@@ -240,8 +242,8 @@ def scale(args: Scale, context: ext_sdk.Context) -> ext_sdk.Result:
         waited = waited._replace(outcome=wait_until(check, context.deadline))
     if waited.outcome.done:
         return ext_sdk.Result.ok(message, outputs=outputs | {"seconds": f"{waited.outcome.seconds:.3f}"})
-    wanted = f"{args.replicas} replicas"
-    return wait_failure(waited, wanted, context, client, timeout=args.timeout, outputs=outputs)
+    expected = f"{args.replicas} replicas"
+    return wait_failure(waited, expected, context, client, timeout=args.timeout, outputs=outputs)
 
 
 def _scale(target: Target, args: Scale, context: ext_sdk.Context, client: Client) -> int:

@@ -73,13 +73,13 @@ def require_permission(attributes: Object, context: ext_sdk.Context, client: Cli
         ext_sdk.OperationFailed: the server denies it.
     """
     try:
-        found = review("SelfSubjectAccessReview", {"resourceAttributes": attributes}, context, client)
+        reviewed = review("SelfSubjectAccessReview", {"resourceAttributes": attributes}, context, client)
     except ApiError:  # a user who may not create reviews may have the permission all the same
         return
-    if at(found, "status", "allowed") is not False:
+    if at(reviewed, "status", "allowed") is not False:
         return
     action = f"{attributes['verb']} {attributes['resource']}/{attributes['subresource']}"
-    reason = text(found, "status", "reason")
+    reason = text(reviewed, "status", "reason")
     raise ext_sdk.OperationFailed(
         f"you may not {action}",
         error=f"expected the permission to {action} in namespace {attributes['namespace']}, found that it is denied"

@@ -135,11 +135,11 @@ def _history(args: Rollout, target: Target, context: ext_sdk.Context, client: Cl
 def _undo(args: Rollout, target: Target, context: ext_sdk.Context, client: Client) -> ActionResult:
     item = _read_unpaused(args, target, context, client)
     revisions = _revisions(item, target, context, client)
-    wanted = args.to_revision or (revisions[-2][0] if len(revisions) > 1 else 0)
-    template = dict(revisions).get(wanted)
+    chosen = args.to_revision or (revisions[-2][0] if len(revisions) > 1 else 0)
+    template = dict(revisions).get(chosen)
     if template is None:
         known = ", ".join(str(revision) for revision, _ in revisions)
-        missing = f"revision {wanted}" if wanted else "a previous revision"
+        missing = f"revision {chosen}" if chosen else "a previous revision"
         raise ext_sdk.OperationFailed(
             f"{target} has no {missing.removeprefix('a ')}",
             error=f"expected {missing} of {target.where}, found {known or 'none'}",
@@ -156,7 +156,7 @@ def _undo(args: Rollout, target: Target, context: ext_sdk.Context, client: Clien
         content_type=JSON_PATCH,
         deadline=context.deadline,
     )
-    return f"Rolled {target.resource.kind}/{target.name} back to revision {wanted}", {"toRevision": wanted}
+    return f"Rolled {target.resource.kind}/{target.name} back to revision {chosen}", {"toRevision": chosen}
 
 
 def _read_unpaused(args: Rollout, target: Target, context: ext_sdk.Context, client: Client) -> Object:

@@ -170,11 +170,11 @@ class _JobRun:
         path = core_path("pods", self._target.namespace)
         query = [("labelSelector", f"{NAME_LABEL}={self._target.name}")]
         try:
-            found = items(self._client.request("GET", path, query=query, deadline=self._context.deadline), "items")
+            pods = items(self._client.request("GET", path, query=query, deadline=self._context.deadline), "items")
         except KubernetesError as error:
             self._context.log.warn(f"the pods of {self._target} can't be listed: {error.message}")
             return []
-        return sorted(found, key=lambda pod: text(pod, "metadata", "creationTimestamp"))
+        return sorted(pods, key=lambda pod: text(pod, "metadata", "creationTimestamp"))
 
     def _read_log(self, pod: Object) -> Log | str:
         """Return the log of the pod, or the reason why it can't be read."""
