@@ -1,4 +1,4 @@
-"""A real HTTP server on loopback that answers as a test says, and remembers what it was asked."""
+"""HTTP server on loopback, with responses that a test chooses and a list of the requests it received."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import json
 import socket
 import struct
 import threading
+from collections import Counter
 from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, NamedTuple, Self
@@ -14,27 +15,36 @@ from typing import TYPE_CHECKING, NamedTuple, Self
 if TYPE_CHECKING:
     import ssl
     from collections.abc import Callable, Mapping
+    from typing import TypeAlias
+
+    Route: TypeAlias = Callable[["Handler", "Asked"], None]
 
 
 class Asked(NamedTuple):
-    """A request as it came."""
+    """A request that was received."""
 
     method: str
     path: str
     headers: list[tuple[str, str]]
     body: bytes
     client: int  # port of the connection
+    number: int  # of the request, among those for this path
 
     def header(self, name: str) -> str | None:
-        """The first value of a header; None where there is none."""
+        """Return the first value of a header; None if it is missing."""
         return next((value for known, value in self.headers if known.lower() == name.lower()), None)
 
 
 class Handler(BaseHTTPRequestHandler):
-    """One connection."""
+    """Handler of one connection."""
 
     protocol_version = "HTTP/1.1"
     server: Server
+
+    def setup(self) -> None:
+        super().setup()
+        if self.connection.family != socket.AF_UNIX:  # else a body waits for the ACK of its head
+            self.connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
     def __getattr__(self, name: str) -> object:
         if name.startswith("do_"):
@@ -48,19 +58,22 @@ class Handler(BaseHTTPRequestHandler):
             while size := int(self.rfile.readline(), 16):
                 body += self.rfile.read(size + 2)[:size]
             self.rfile.readline()
-        asked = Asked(self.command, self.path, self.headers.items(), body, self.client_address[1])
         stub = self.server.stub
-        stub.asked.append(asked)
-        route = stub.routes.get(self.path) or stub.routes.get(self.path.partition("?")[0]) or missing
+        with stub.lock:
+            stub.counts[self.path] += 1
+            number = stub.counts[self.path]
+            asked = Asked(self.command, self.path, self.headers.items(), body, self.client_address[1], number)
+            stub.asked.append(asked)
+        route = stub.routes.get(self.path) or stub.routes.get(self.path.partition("?")[0]) or stub.default
         try:
             route(self, asked)
-        except OSError:  # the client has gone, as it may
+        except OSError:  # the client has closed the connection
             self.close_connection = True
 
     def answer(
         self, status: int = 200, body: bytes | str = b"", headers: Mapping[str, str | list[str]] | None = None
     ) -> None:
-        """Send a whole answer."""
+        """Send a complete response."""
         data = body.encode() if isinstance(body, str) else body
         self.send_response(status)
         for name, values in (headers or {}).items():
@@ -76,27 +89,27 @@ class Handler(BaseHTTPRequestHandler):
         self.answer(status, json.dumps(value), {"Content-Type": "application/json", **(headers or {})})
 
     def begin(self, text: str) -> None:
-        """Send raw bytes; the connection ends after this answer."""
+        """Send raw text; the connection is closed after it."""
         self.close_connection = True
         self.wfile.write(text.encode())
 
     def reset(self) -> None:
-        """End the connection with RST."""
+        """Close the connection with RST."""
         self.close_connection = True
         self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         self.connection.close()
 
     def close_after(self, event: threading.Event) -> None:
-        """Say nothing until then."""
+        """Send nothing, and close the connection after the event."""
         self.close_connection = True
         event.wait(60)
 
     def log_message(self, format: str, *args: object) -> None:
-        """Says nothing."""
+        """Write nothing to stderr."""
 
 
 def missing(handler: Handler, asked: Asked) -> None:
-    """The answer for what no route is for."""
+    """Respond 404: the default."""
     handler.answer(404, "nothing here", {"Content-Type": "text/plain"})
 
 
@@ -110,26 +123,39 @@ class Server(ThreadingHTTPServer):
     def finish_request(self, request: socket.socket | tuple[bytes, socket.socket], client_address: object) -> None:
         assert isinstance(request, socket.socket)
         with (
-            suppress(OSError),  # the client has gone, or does not believe us
+            suppress(OSError),  # the client has closed the connection, or does not trust the certificate
             self.context.wrap_socket(request, server_side=True) if self.context else request as connection,
         ):
             Handler(connection, client_address, self)
 
     def handle_error(self, request: object, client_address: object) -> None:
-        """A test has an answer to judge; a broken connection is none of its business."""
+        """Ignore a broken connection: tests check what the client reports."""
 
 
 class Stub:
-    """The server. Use it as a context manager.
+    """HTTP server; a context manager.
 
     Attributes:
         routes: functions by path, with query or without.
-        asked: every request so far.
+        default: function for all other paths.
+        asked: all requests.
+        counts: number of requests by path.
+        lock: protects them.
     """
 
-    def __init__(self, context: ssl.SSLContext | None = None, *, port: int = 0, host: str = "127.0.0.1") -> None:
-        self.routes: dict[str, Callable[[Handler, Asked], None]] = {}
+    def __init__(
+        self,
+        context: ssl.SSLContext | None = None,
+        *,
+        port: int = 0,
+        host: str = "127.0.0.1",
+        default: Route = missing,
+    ) -> None:
+        self.routes: dict[str, Route] = {}
+        self.default = default
         self.asked: list[Asked] = []
+        self.counts: Counter[str] = Counter()
+        self.lock = threading.Lock()
         self._scheme = "https" if context else "http"
         if ":" in host:
             Server.address_family = socket.AF_INET6
@@ -150,25 +176,25 @@ class Stub:
 
     @property
     def address(self) -> str:
-        """Host and port."""
+        """Return host and port."""
         return self.origin.partition("://")[2]
 
     def url(self, path: str = "/") -> str:
         return self.origin + path
 
     def says(self, path: str, body: bytes | str = b"", status: int = 200, **headers: str) -> str:
-        """Answer a path always in the same way. Returns its URL."""
+        """Answer a path always in the same way. Return its URL."""
         named = {name.replace("_", "-"): value for name, value in headers.items()}
         self.routes[path] = lambda handler, asked: handler.answer(status, body, named)
         return self.url(path)
 
     def json(self, path: str, value: object, status: int = 200) -> str:
-        """Answer a path always with this JSON. Returns its URL."""
+        """Answer a path always with this JSON. Return its URL."""
         self.routes[path] = lambda handler, asked: handler.json(value, status)
         return self.url(path)
 
-    def does(self, path: str, route: Callable[[Handler, Asked], None]) -> str:
-        """Answer a path by a function. Returns its URL."""
+    def does(self, path: str, route: Route) -> str:
+        """Answer a path by a function. Return its URL."""
         self.routes[path] = route
         return self.url(path)
 
@@ -183,12 +209,12 @@ class Stub:
 
 
 def gzipped(size: int) -> bytes:
-    """A bomb: so many zeros."""
+    """Return zeros, compressed."""
     return gzip.compress(bytes(size))
 
 
 def echo(handler: Handler, asked: Asked) -> None:
-    """Tells what was asked."""
+    """Respond with the request, as JSON."""
     handler.json(
         {
             "method": asked.method,

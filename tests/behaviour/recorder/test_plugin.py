@@ -329,7 +329,7 @@ def asking(url: str) -> str:
 
 def test_the_real_child_runs_without_the_servers_that_it_asks(pytester: pytest.Pytester) -> None:
     with serving() as server:
-        source = asking(server.url)
+        source = asking(server.origin)
         assert recorded(pytester, source) == ["test_one.http.yaml", "test_one.yaml"]
     run(pytester).assert_outcomes(passed=1)
     run(pytester, "--record-mode=once").assert_outcomes(passed=1)
@@ -337,7 +337,7 @@ def test_the_real_child_runs_without_the_servers_that_it_asks(pytester: pytest.P
 
 def test_what_a_real_child_asks_and_was_not_recorded_fails_the_test(pytester: pytest.Pytester) -> None:
     with serving() as server:
-        source = asking(server.url)
+        source = asking(server.origin)
         recorded(pytester, source)
     pytester.makepyfile(
         test_it=source.replace('"/count/page") == "1"', '"/count/page") == "1"; recorded_child.request("/more")')

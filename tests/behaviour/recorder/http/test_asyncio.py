@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from tests.support.http_site import Server
+    from tests.support.http_stub import Stub
 
 ASKING = """
 import asyncio, ssl
@@ -39,14 +39,14 @@ def cassette(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def server(tmp_path: Path) -> Iterator[Server]:
+def server(tmp_path: Path) -> Iterator[Stub]:
     with serving(tmp_path) as server:
         yield server
 
 
-def child(program: str, server: Server, folder: Path) -> list[str]:
+def child(program: str, server: Stub, folder: Path) -> list[str]:
     """A child that has `ask`, `PLACE`, `URL` and `TRUST`."""
-    values = {"port": server.server_address[1], "url": server.url, "ca": str(folder / "ca.pem")}
+    values = {"port": server.port, "url": server.origin, "ca": str(folder / "ca.pem")}
     return script(ASKING.format(**values) + program)
 
 
@@ -101,7 +101,7 @@ async def main():
 }
 
 
-def test_tls_within_memory_is_recorded_and_replayed(server: Server, cassette: Path, tmp_path: Path) -> None:
+def test_tls_within_memory_is_recorded_and_replayed(server: Stub, cassette: Path, tmp_path: Path) -> None:
     program = "".join(f"{main}asyncio.run(main())\nprint('done: {name}')\n" for name, main in PROGRAMS.items())
     out = recorded_and_replayed(cassette, child(program, server, tmp_path))
     for name in PROGRAMS:
@@ -114,7 +114,7 @@ def _requests(cassette: Path) -> list[dict[str, object]]:
     return [each["request"] for each in document(cassette)["interactions"] if isinstance(each["request"], dict)]
 
 
-def test_requests_on_many_connections_at_once(server: Server, cassette: Path, tmp_path: Path) -> None:
+def test_requests_on_many_connections_at_once(server: Stub, cassette: Path, tmp_path: Path) -> None:
     program = """
 import aiohttp
 async def main():
@@ -128,9 +128,7 @@ asyncio.run(main())
     assert out.count(b"/many/") == 60
 
 
-def test_a_stream_of_events_comes_piece_by_piece_and_is_cancelled(
-    server: Server, cassette: Path, tmp_path: Path
-) -> None:
+def test_a_stream_of_events_comes_piece_by_piece_and_is_cancelled(server: Stub, cassette: Path, tmp_path: Path) -> None:
     program = """
 import httpx2
 async def main():
@@ -170,7 +168,7 @@ asyncio.run(main())
 
 @pytest.mark.parametrize("library", LIBRARIES)
 def test_a_server_that_is_not_trusted_is_not_trusted_again(
-    library: str, server: Server, cassette: Path, tmp_path: Path
+    library: str, server: Stub, cassette: Path, tmp_path: Path
 ) -> None:
     program = LIBRARIES[library] + FAILING
     assert b"CERTIFICATE_VERIFY_FAILED" in recorded_and_replayed(cassette, child(program, server, tmp_path))
@@ -179,7 +177,7 @@ def test_a_server_that_is_not_trusted_is_not_trusted_again(
 
 @pytest.mark.parametrize("ending", ["closes", "is silent"])
 def test_a_handshake_that_the_server_does_not_complete_fails_again(
-    ending: str, server: Server, cassette: Path, tmp_path: Path
+    ending: str, server: Stub, cassette: Path, tmp_path: Path
 ) -> None:
     program = """
 async def main():
@@ -269,7 +267,7 @@ async def main():
 
 
 @pytest.mark.parametrize("library", TUNNELS)
-def test_a_tunnel_through_a_proxy(library: str, server: Server, cassette: Path, tmp_path: Path) -> None:
+def test_a_tunnel_through_a_proxy(library: str, server: Stub, cassette: Path, tmp_path: Path) -> None:
     with proxy() as port:
         program = f"PROXY = 'http://127.0.0.1:{port}'\n" + TUNNELS[library] + "asyncio.run(main())"
         command = child(program, server, tmp_path)
@@ -279,7 +277,7 @@ def test_a_tunnel_through_a_proxy(library: str, server: Server, cassette: Path, 
     assert (again.out, again.err, again.code) == (b"1\n2\n", b"", 0)
 
 
-def test_tls_within_tls_within_memory(server: Server, cassette: Path, tmp_path: Path) -> None:
+def test_tls_within_tls_within_memory(server: Stub, cassette: Path, tmp_path: Path) -> None:
     """A proxy that is asked in TLS, and a server behind it: urllib3 encrypts within memory, over a socket in TLS."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     authority = trustme.CA()
@@ -347,7 +345,7 @@ asyncio.run(main())
     assert document(cassette)["interactions"] == []
 
 
-def test_a_program_that_uses_uvloop_runs_on_asyncios_own_loop(server: Server, cassette: Path, tmp_path: Path) -> None:
+def test_a_program_that_uses_uvloop_runs_on_asyncios_own_loop(server: Stub, cassette: Path, tmp_path: Path) -> None:
     """Its loop does without Python's sockets; the module here has its names, and raises where it is used."""
     (tmp_path / "site").mkdir()
     (tmp_path / "site" / "uvloop.py").write_text(

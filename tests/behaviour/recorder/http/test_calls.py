@@ -73,7 +73,7 @@ def test_a_child_that_does_not_tell_is_told_by_what_was_open(tmp_path: Path) -> 
     cassette = tmp_path / "session.yaml"
     requests = [(7, "first"), ("b", "second")]
     with serving() as server:
-        child = script(PLAIN.format(url=server.url))
+        child = script(PLAIN.format(url=server.origin))
         plain = converse(["record", "--http", str(cassette), "--", *child], requests, at_once=False)
     served = {str(each["request"]["uri"])[-6:]: each["call"] for each in document(cassette)["interactions"]}  # type: ignore[index]
     assert served == {"/first": 7, "second": "b", "/after": None}
@@ -85,7 +85,7 @@ def test_calls_at_the_same_time_get_their_own_answers_whatever_their_ids_are_now
     """Three calls, each with a thread of its own, ask for the same: on replay each gets what its recorded one got."""
     cassette = tmp_path / "session.yaml"
     with serving() as server:
-        child = script(TELLING.format(url=server.url))
+        child = script(TELLING.format(url=server.origin))
         first = converse(
             ["record", "--http", str(cassette), "--", *child], [(1, "a"), (2, "b"), (3, "c")], at_once=True
         )
@@ -117,7 +117,7 @@ def test_the_time_of_day_within_a_call_is_that_of_the_recording(tmp_path: Path) 
     """So a certificate that was valid for a month is so on replay, whenever that is."""
     cassette = tmp_path / "session.yaml"
     with serving() as server:
-        child = script(TIMED.format(url=server.url))
+        child = script(TIMED.format(url=server.origin))
         plain = seen(converse(["record", "--http", str(cassette), "--", *child], [(1, "a")], at_once=False))
     begun = time.time()
     again = seen(converse(["replay", "--http", str(cassette), "--", *child], [(7, "a")], at_once=False))
@@ -128,7 +128,7 @@ def test_the_time_of_day_within_a_call_is_that_of_the_recording(tmp_path: Path) 
 def test_a_recording_that_does_not_tell_when_it_was_made_leaves_the_time_of_day_alone(tmp_path: Path) -> None:
     cassette = tmp_path / "session.yaml"
     with serving() as server:
-        child = script(TIMED.format(url=server.url))
+        child = script(TIMED.format(url=server.origin))
         converse(["record", "--http", str(cassette), "--", *child], [(1, "a")], at_once=False)
     file = tmp_path / "session.http.yaml"
     file.write_text("".join(line for line in file.read_text().splitlines(keepends=True) if "epoch:" not in line))
@@ -146,7 +146,7 @@ def test_what_a_module_reads_while_it_is_imported_is_not_the_call_s(
     importing = f"import os, sys; sys.path.insert(0, {str(tmp_path)!r})\nif 'EARLY' in os.environ: import clocked\n"
     with serving() as server:
         within = TIMED.replace("    seen = look()", "    import clocked\n    seen = look()")
-        child = script(importing + within.format(url=server.url))
+        child = script(importing + within.format(url=server.origin))
         plain = seen(converse(["record", "--http", str(cassette), "--", *child], [(1, "a")], at_once=False))
     monkeypatch.setenv("EARLY", "1")
     again = seen(converse(["replay", "--http", str(cassette), "--", *child], [(1, "a")], at_once=False))

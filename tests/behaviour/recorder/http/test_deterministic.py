@@ -110,7 +110,7 @@ if len(sys.argv) < 3:
 @pytest.mark.parametrize("way", OVERLAPPING)
 def test_requests_with_new_ids_and_times_are_replayed_without_a_rule(way: str, cassette: Path) -> None:
     with serving() as server:
-        child = [*script(IMPORTS + REQUESTS + OVERLAPPING[way]), f"{server.url}/made"]
+        child = [*script(IMPORTS + REQUESTS + OVERLAPPING[way]), f"{server.origin}/made"]
         plain = record(cassette, child, None, *deterministic("time", "uuid"))
     assert (plain.err, plain.code) == (b"", 0)
     again = replay(cassette, child)

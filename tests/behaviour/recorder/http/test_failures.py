@@ -62,9 +62,9 @@ def test_requests_that_fail_fail_again(library: str, cassette: Path, tmp_path: P
     trust = {"SSL_CERT_FILE": authority, "REQUESTS_CA_BUNDLE": authority}
     (tmp_path / "another").mkdir()
     with serving() as plain_text, serving(tmp_path) as trusted, serving(tmp_path / "another") as untrusted:
-        answers = [f"{server.url}/{path}" for server in (plain_text, trusted) for path in PATHS]
+        answers = [f"{server.origin}/{path}" for server in (plain_text, trusted) for path in PATHS]
         refused = f"http://127.0.0.1:{closed_port()}/"
-        urls = [*answers, refused, "http://nowhere.invalid/", f"{untrusted.url}/count"]
+        urls = [*answers, refused, "http://nowhere.invalid/", f"{untrusted.origin}/count"]
         child = script(TRYING.format(library=LIBRARIES[library], urls=urls))
         recorded = record(cassette, child, trust)
         before = [dict(server.counts) for server in (plain_text, trusted, untrusted)]

@@ -106,7 +106,7 @@ def cassette(tmp_path: Path) -> Path:
 @pytest.mark.parametrize("library", GETTING)
 def test_a_client_gets_the_recorded_bytes(library: str, cassette: Path, tmp_path: Path) -> None:
     with serving() as plain_text, serving(tmp_path) as tls:
-        requests = "".join(ALL.format(paths=PATHS, url=server.url) for server in (plain_text, tls))
+        requests = "".join(ALL.format(paths=PATHS, url=server.origin) for server in (plain_text, tls))
         child = script(GETTING[library].format(ca=str(tmp_path / "ca.pem")) + requests)
         plain = record(cassette, child)
         assert (plain.code, plain.err) == (0, b"")
@@ -123,7 +123,7 @@ def test_a_body_of_any_bytes_goes_both_ways(cassette: Path) -> None:
     with serving() as server:
         body = "bytes(range(256)) * 3000"
         child = script(
-            GETTING["urllib3"].format(ca=None) + f"print(hash(post({server.url!r} + '/a', {body}) == {body}))"
+            GETTING["urllib3"].format(ca=None) + f"print(hash(post({server.origin!r} + '/a', {body}) == {body}))"
         )
         plain = record(cassette, child)
     assert plain.out == b"1\n"
@@ -134,7 +134,7 @@ def test_a_body_of_any_bytes_goes_both_ways(cassette: Path) -> None:
 def test_chunks_come_as_they_came(cassette: Path) -> None:
     with serving() as server:
         child = script(
-            f"import http.client\nconnection = http.client.HTTPConnection({server.url[7:]!r})\n"
+            f"import http.client\nconnection = http.client.HTTPConnection({server.origin[7:]!r})\n"
             "connection.request('GET', '/chunked')\nanswer = connection.getresponse()\n"
             "while piece := answer.read1(): print(len(piece))"
         )
@@ -147,7 +147,7 @@ def test_a_stream_without_an_end_is_recorded_as_far_as_it_was_read(cassette: Pat
     """Neither recording nor replay waits for more of it than the child wants."""
     with serving() as server:
         child = script(
-            f"import httpx2\nwith httpx2.Client().stream('GET', {server.url!r} + '/events') as answer:\n"
+            f"import httpx2\nwith httpx2.Client().stream('GET', {server.origin!r} + '/events') as answer:\n"
             "    lines = answer.iter_lines()\n"
             "    print([next(lines) for _ in range(3)])"
         )
@@ -167,15 +167,15 @@ def test_a_child_that_wants_more_than_was_recorded_is_told_so(cassette: Path) ->
         "except Exception as error: print('the first' in str(error))"
     )
     with serving() as server:
-        assert record(cassette, script(program.format(url=server.url, cap=100_000))).code == 0
-        more = replay(cassette, script(program.format(url=server.url, cap=50_000_000)))
+        assert record(cassette, script(program.format(url=server.origin, cap=100_000))).code == 0
+        more = replay(cassette, script(program.format(url=server.origin, cap=50_000_000)))
     assert more.out == b"True\n"
 
 
 def test_the_file_is_one_that_vcrpy_plays(cassette: Path) -> None:
     """By its own means: in a process of its own, with its patches."""
     with serving() as server:
-        child = script(GETTING["requests"].format(ca=None) + f"print(get({server.url!r} + '/binary')[-1])")
+        child = script(GETTING["requests"].format(ca=None) + f"print(get({server.origin!r} + '/binary')[-1])")
         plain = record(cassette, child)
     program = (
         "import sys, vcr, requests\n"
@@ -184,7 +184,7 @@ def test_the_file_is_one_that_vcrpy_plays(cassette: Path) -> None:
     )
     path = str(cassette).replace(".yaml", ".http.yaml")
     done = subprocess.run(
-        [sys.executable, "-c", program, path, f"{server.url}/binary"], capture_output=True, check=True
+        [sys.executable, "-c", program, path, f"{server.origin}/binary"], capture_output=True, check=True
     )
     assert done.stdout == plain.out
 
@@ -195,7 +195,7 @@ def test_a_file_of_vcrpys_own_is_played(cassette: Path) -> None:
     )
     path = str(cassette).replace(".yaml", ".http.yaml")
     with serving() as server:
-        subprocess.run([sys.executable, "-c", program, path, f"{server.url}/count"], capture_output=True, check=True)
-        url = server.url
+        subprocess.run([sys.executable, "-c", program, path, f"{server.origin}/count"], capture_output=True, check=True)
+        url = server.origin
     again = replay(cassette, script(f"import requests; print(requests.get({url!r} + '/count').text)"))
     assert (again.out, again.err, again.code) == (b"1\n", b"", 0)

@@ -30,7 +30,7 @@ def test_a_capped_body_stays_capped(kind: str, tmp_path: Path) -> None:
     cassette = tmp_path / "session.yaml"
     bomb()
     with serving() as server:
-        child = script(READING.format(url=f"{server.url}/{kind}", cap=CAP))
+        child = script(READING.format(url=f"{server.origin}/{kind}", cap=CAP))
         plain = record(cassette, child)
     capped, resident = plain.out.split()
     assert (capped, plain.err, plain.code) == (b"True", b"", 0)
@@ -45,7 +45,7 @@ def test_a_capped_body_stays_capped(kind: str, tmp_path: Path) -> None:
 def test_what_a_child_does_not_read_is_not_recorded(tmp_path: Path) -> None:
     cassette = tmp_path / "session.yaml"
     with serving() as server:
-        child = script(READING.format(url=f"{server.url}/big", cap=1))
+        child = script(READING.format(url=f"{server.origin}/big", cap=1))
         assert record(cassette, child).code == 0
     assert document(cassette)["interactions"][0]["cut"] is True
     assert (tmp_path / "session.http.yaml").stat().st_size < 2 * 1024 * 1024

@@ -41,9 +41,9 @@ UNRECORDABLE = {
 def test_traffic_that_cannot_be_recorded_is_reported_and_makes_the_exit_code_3(cassette: Path) -> None:
     attempts = "".join(f"try: {attempt.format()}\nexcept Exception: pass\n" for attempt in UNRECORDABLE.values())
     with serving() as server:
-        place = ("127.0.0.1", server.server_address[1])
+        place = ("127.0.0.1", server.port)
         done = record(
-            cassette, script(f"import socket, ssl, urllib3\nurl, place = {server.url!r}, {place}\n{attempts}")
+            cassette, script(f"import socket, ssl, urllib3\nurl, place = {server.origin!r}, {place}\n{attempts}")
         )
     assert done.code == 3
     assert done.err.count(b"ext-recorder: not recorded: ") == len(UNRECORDABLE)
@@ -140,7 +140,7 @@ def test_nothing_but_what_was_recorded_is_reached(cassette: Path) -> None:
     )
     assert record(cassette, script("pass")).code == 0
     with serving() as server:
-        again = replay(cassette, script(program.format(port=server.server_address[1])))
+        again = replay(cassette, script(program.format(port=server.port)))
         assert server.counts == {}
     assert again.out == b"True\n" * len(ways)
     assert again.code == 3
@@ -177,7 +177,7 @@ def test_a_sitecustomize_of_the_machine_is_loaded_as_ever(cassette: Path, tmp_pa
 
 def test_processes_that_a_child_starts_are_recorded_too(cassette: Path) -> None:
     with serving() as server:
-        program = f"import urllib.request; print(urllib.request.urlopen({server.url!r} + '/count').read())"
+        program = f"import urllib.request; print(urllib.request.urlopen({server.origin!r} + '/count').read())"
         child = script(f"import subprocess, sys; subprocess.run([sys.executable, '-c', {program!r}])")
         plain = record(cassette, child)
         again = replay(cassette, child)
@@ -215,17 +215,17 @@ def broken_off(cassette: Path, url: str, *options: str) -> list[str]:
 
 def test_a_recording_that_is_broken_off_leaves_what_there_was_and_no_older_file_is_lost(cassette: Path) -> None:
     with serving() as server:
-        child = script(f"import urllib.request as u, os, signal; u.urlopen({server.url!r} + '/count').read()")
+        child = script(f"import urllib.request as u, os, signal; u.urlopen({server.origin!r} + '/count').read()")
         assert record(cassette, child).code == 0
         before = (cassette.parent / "session.http.yaml").read_bytes()
-        broken_off(cassette, f"{server.url}/count", "--mode", "all")
+        broken_off(cassette, f"{server.origin}/count", "--mode", "all")
     assert (cassette.parent / "session.http.yaml").read_bytes() == before
 
 
 def test_what_a_killed_recorder_left_is_recovered_and_plays(cassette: Path) -> None:
     left = cassette.parent / "session.http.yaml.partial"
     with serving() as server:
-        child = broken_off(cassette, f"{server.url}/count")
+        child = broken_off(cassette, f"{server.origin}/count")
         wait_for(left, b"\nredacted:")
     done = recover(left)
     while b"another recorder is writing" in done.stderr:  # the one that writes the end has not gone yet
@@ -241,7 +241,9 @@ def test_what_a_killed_recorder_left_is_recovered_and_plays(cassette: Path) -> N
 
 def test_a_recording_without_its_end_is_not_recovered_and_says_what_to_do(cassette: Path) -> None:
     with serving() as server:
-        assert record(cassette, script(f"import urllib.request as u; u.urlopen({server.url!r} + '/count')")).code == 0
+        assert (
+            record(cassette, script(f"import urllib.request as u; u.urlopen({server.origin!r} + '/count')")).code == 0
+        )
     whole = cassette.parent / "session.http.yaml"
     left = cassette.parent / "left.http.yaml.partial"
     left.write_bytes(whole.read_bytes().partition(b"\nversion: 1")[0])

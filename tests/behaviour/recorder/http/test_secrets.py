@@ -49,8 +49,8 @@ def sent(tmp_path_factory: pytest.TempPathFactory) -> Recorded:
     """The recording of a child that sends secrets in every place and encoding."""
     cassette = tmp_path_factory.mktemp("sent") / "session.yaml"
     with serving() as server:
-        child = script(SENDING.format(url=server.url, bearer=BEARER))
-        return Recorded(cassette, server.url, record(cassette, child, {"API_TOKEN": TOKEN}))
+        child = script(SENDING.format(url=server.origin, bearer=BEARER))
+        return Recorded(cassette, server.origin, record(cassette, child, {"API_TOKEN": TOKEN}))
 
 
 class Recorded(NamedTuple):
@@ -98,7 +98,7 @@ def test_credentials_of_a_kubeconfig_are_secrets_and_its_names_are_kept(tmp_path
     )
     with serving() as server:
         kubeconfig.write_text(
-            f"current-context: c\nclusters:\n- {{name: one, cluster: {{server: '{server.url}'}}}}\n"
+            f"current-context: c\nclusters:\n- {{name: one, cluster: {{server: '{server.origin}'}}}}\n"
             "- {name: other, cluster: {server: 'https://other.example.com'}}\n"
             "contexts:\n- {name: c, context: {cluster: one, user: ada}}\n"
             f"users:\n- {{name: ada, user: {{token: {BEARER}}}}}\n"
@@ -119,7 +119,7 @@ def test_what_cannot_be_looked_into_is_not_written(tmp_path: Path) -> None:
     cassette = tmp_path / "session.yaml"
     with serving() as server:
         child = script(
-            f"import urllib3\nurllib3.PoolManager().request('POST', {server.url!r} + '/made', body=b'?',"
+            f"import urllib3\nurllib3.PoolManager().request('POST', {server.origin!r} + '/made', body=b'?',"
             " headers={'Content-Encoding': 'br'})"
         )
         plain = record(cassette, child)

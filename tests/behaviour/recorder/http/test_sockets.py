@@ -16,7 +16,7 @@ from tests.support.recorder_process import PATIENCE_S, RECORDER
 from tests.unit.ext_recorder.sockets.test_server import Client, answer, running
 
 if TYPE_CHECKING:
-    from tests.support.http_site import Server
+    from tests.support.http_stub import Stub
 
 # Asks the network for what each request names, and answers by what came; says on stderr that it listens.
 SOCKET_SERVER = """
@@ -35,11 +35,11 @@ with socketserver.ThreadingUnixStreamServer({place!r}, Handler) as server:
 """
 
 
-def server_of(web: Server, tmp_path: Path) -> tuple[list[str], str]:
+def server_of(web: Stub, tmp_path: Path) -> tuple[list[str], str]:
     """The command of the socket server, and where it listens."""
     place = tmp_path / "server.sock"
     place.unlink(missing_ok=True)  # what the last one has left
-    return script(SOCKET_SERVER.format(url=web.url, place=str(place))), f"unix:{place}"
+    return script(SOCKET_SERVER.format(url=web.origin, place=str(place))), f"unix:{place}"
 
 
 def uri_of(interaction: dict[str, object]) -> str:

@@ -33,7 +33,7 @@ with ThreadPoolExecutor({threads}) as pool_:
 def test_no_request_is_lost_and_none_leaks(library: str, tmp_path: Path) -> None:
     cassette = tmp_path / "session.yaml"
     with serving() as server:
-        program = PROGRAM.format(library=LIBRARIES[library], threads=THREADS, requests=REQUESTS, url=server.url)
+        program = PROGRAM.format(library=LIBRARIES[library], threads=THREADS, requests=REQUESTS, url=server.origin)
         plain = record(cassette, script(program))
         assert (plain.code, plain.err) == (0, b"")
         assert sum(server.counts.values()) == REQUESTS
@@ -49,7 +49,7 @@ def test_polls_of_several_threads_get_each_answer_once(tmp_path: Path) -> None:
     """The same request from eight threads: as many answers as were recorded, whoever gets which."""
     cassette = tmp_path / "session.yaml"
     with serving() as server:
-        program = PROGRAM.format(library=LIBRARIES["urllib3"], threads=THREADS, requests=80, url=server.url)
+        program = PROGRAM.format(library=LIBRARIES["urllib3"], threads=THREADS, requests=80, url=server.origin)
         program = program.replace("/item/{number}", "/count/same")
         plain = record(cassette, script(program))
         again = replay(cassette, script(program))

@@ -196,7 +196,7 @@ print(len(urllib.request.urlopen(request).read()))
 def test_a_body_with_a_new_id_is_replayed_with_a_rule_and_refused_without(tmp_path: Path) -> None:
     cassette = tmp_path / "session.yaml"
     with serving() as server:
-        child = [*script(POSTING), server.url]
+        child = [*script(POSTING), server.origin]
         plain = record(cassette, child)
     assert (plain.code, plain.err) == (0, b"")
     missed = replay(cassette, child)
@@ -212,7 +212,7 @@ def test_a_server_at_another_port_is_the_recorded_one_with_a_rule(tmp_path: Path
     cassette = tmp_path / "session.yaml"
     program = "import sys, urllib.request; print(urllib.request.urlopen(sys.argv[1]).read())"
     with serving() as server:
-        plain = record(cassette, [*script(program), f"{server.url}/count"])
+        plain = record(cassette, [*script(program), f"{server.origin}/count"])
     other = [*script(program), "http://elsewhere.example:81/count"]
     assert replay(cassette, other).code == 3
     again = replay(cassette, other, None, "--ignore", "/port", "--ignore", "/host")

@@ -319,7 +319,7 @@ def test_http_traffic_is_redacted_by_the_rules(tmp_path: Path) -> None:
     cassette = tmp_path / "session.yaml"
     sending = "import urllib.request\nurllib.request.urlopen({url!r} + '/echo/1?to=EMP-7', data=b'to EMP-8').read()"
     with serving() as server:
-        child = script(sending.format(url=server.url))
+        child = script(sending.format(url=server.origin))
         session = record_http(cassette, child, None, "--redact", "pattern:EMP-[0-9]")
     assert session.code == 0
     kept = (tmp_path / "session.http.yaml").read_text()

@@ -12,7 +12,7 @@ import pytest
 
 from ext_recorder.replay.report import MOST, Report
 from tests.support.http_child import record
-from tests.support.http_site import Server
+from tests.support.http_stub import Stub
 from tests.support.player_host import END, cassette
 from tests.support.recorder_process import PATIENCE_S, RECORDER, Process, end, hear_line, python, run, say, start
 from tests.unit.ext_recorder.sockets.test_server import Client, running
@@ -102,8 +102,8 @@ def test_with_http_traffic(tmp_path: Path, report: Path) -> None:
     )
     path = tmp_path / "session.yaml"
     assert record(path, [sys.executable, "-c", program]).code == 0
-    with Server() as server:
-        url = server.url.encode()
+    with Stub() as server:
+        url = server.origin.encode()
         host = replayer("--http", f"--report={report}", str(path), "--", sys.executable, "-c", program)
         say(host, b"%b/count/1\n" % url)
         assert hear_line(host) == b"refused\n"
