@@ -50,12 +50,7 @@ class _Words(ShellComplete):
     """Completion of words that click does not complete: `--name=value`, and the program after `--`."""
 
     def get_completions(self, args: list[str], incomplete: str) -> Items:
-        """Return the completions of a word.
-
-        Args:
-            args: the previous words.
-            incomplete: the beginning of the word.
-        """
+        """Return the completions of a word."""
         if _TAIL in args:
             if args[-1] != _TAIL or not incomplete or "/" in incomplete:
                 return [CompletionItem(incomplete, "file")]

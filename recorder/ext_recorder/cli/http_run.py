@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 EXIT_DIFFERS = 3  # the session differed from the recorded one
 
 
-class NoNotes(EventQueue):
+class NullEventQueue(EventQueue):
     """Event queue that drops all events: the messages on stdio are not recorded."""
 
     def __init__(self) -> None:
@@ -111,7 +111,7 @@ def run(
             child.send(signal.SIGKILL)  # it has not received any input yet
             os.waitpid(child.pid, 0)
             raise
-        proxy = proxy_for(child, signals, NoNotes(), stderr)
+        proxy = proxy_for(child, signals, NullEventQueue(), stderr)
         status = proxy.run()
         proxy.linger()
         traffic = layer.finish()

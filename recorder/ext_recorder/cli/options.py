@@ -31,7 +31,7 @@ ORDERS = ("strict", "any")
 # --- Values -----------------------------------------------------------------------------------------------------------
 
 
-def one(values: Values, name: str) -> str:
+def value_of(values: Values, name: str) -> str:
     """Return the value of an option that has a single one; "" if it was not given."""
     return values[name][-1] if values[name] else ""
 
@@ -72,7 +72,7 @@ def seconds(text: str) -> float:
 
 def jobs(values: Values) -> int:
     """Return the number of `--jobs`; 0 means one for each core. Raises UsageError."""
-    text = one(values, "jobs") or "0"
+    text = value_of(values, "jobs") or "0"
     if text.isascii() and text.isdigit() and len(text) < 5:
         return int(text)
     raise _unexpected("jobs", text, "a number, such as 4; by default one for each core")
@@ -95,7 +95,7 @@ def live(values: Values) -> Live:
     """Return the command that a host starts, with the variables that must be as recorded. Raises UsageError."""
     from ext_recorder.messages.provenance import Live
 
-    passed = one(values, "passed") or "-1"
+    passed = value_of(values, "passed") or "-1"
     count = int(passed) if passed == "-1" or (passed.isascii() and passed.isdigit() and len(passed) < 7) else None
     if count is None or count > len(values["COMMAND"]):
         raise _unexpected("passed", passed, "the number of arguments after `--` that come from the host")
@@ -119,7 +119,7 @@ def redaction(values: Values) -> Redaction | None:
 
 def output(values: Values) -> str:
     """Return the file of `--output`, which is required. Raises UsageError."""
-    target = one(values, "output")
+    target = value_of(values, "output")
     if target:
         return target
     from ext_recorder.errors import UsageError
@@ -404,7 +404,7 @@ def chosen(values: Values) -> list[Cassette]:
         from ext_recorder.errors import UsageError
 
         raise UsageError("expected CASSETTE…: a file, folder or pattern; or set `cassettes` in the project file")
-    return shard(named(values["CASSETTE"]), one(values, "shard"))
+    return shard(named(values["CASSETTE"]), value_of(values, "shard"))
 
 
 SHARD = Option("shard", "Process one part of the cassettes only: 2/3 is the second of three.", "I/N", key=False)

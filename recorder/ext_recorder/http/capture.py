@@ -63,8 +63,6 @@ class TrafficCapture:
     """Capture of one session: the message handler of a recording.
 
     Args:
-        writer: of the file.
-        cleaner: removes secrets and paths.
         started: start of the file's clock, on the monotonic clock.
     """
 

@@ -59,10 +59,6 @@ class HttpControllerError(RecorderError):
 class HttpController:
     """Controller of one session; use it in a `with` block.
 
-    Args:
-        mode: record or replay.
-        work: function that the worker process runs.
-
     Attributes:
         variables: for the child's environment.
 
@@ -209,10 +205,7 @@ def recording(
     """Record a child's HTTP traffic.
 
     Args:
-        path: the file.
         bind: `--bind`, name to live value.
-        redaction: secrets to redact.
-        version: of the recorder.
         cassette: recording of stdio, which is complete when `finish` is called.
         kinds: values to record as well, of KINDS.
 
@@ -240,7 +233,6 @@ def replaying(
     """Respond to a child's HTTP requests from a file.
 
     Args:
-        path: the file.
         bind: `--bind`.
         redaction: secrets to redact in requests before they are compared.
         matching: the user's rules for equal requests.

@@ -67,7 +67,6 @@ def decoded(pieces: Iterable[bytes], encoding: str) -> Iterator[bytes]:
     """Yield the content of an encoded body, in pieces of at most PIECE bytes.
 
     Args:
-        pieces: the body.
         encoding: one of ENCODINGS.
 
     Raises:

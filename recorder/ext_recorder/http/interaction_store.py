@@ -62,7 +62,6 @@ class InteractionStore:
         interactions: in recorded order.
         clocks: recorded readings by call and thread, in the order of the first reading.
         servers: TLS properties by host and port.
-        matching: the user's rules for equal requests.
     """
 
     def __init__(

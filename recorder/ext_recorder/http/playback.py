@@ -30,8 +30,6 @@ class Playback:
     """Message handler of a replay.
 
     Args:
-        store: the interactions.
-        hosts: addresses of hosts.
         cleaner: cleans live requests as the recorder has cleaned the recorded ones.
         live: replaces placeholders in recorded paths by paths of this machine.
     """

@@ -150,11 +150,6 @@ END = b"\nversion: 1\n"
 def recover_traffic(partial: Path, path: Path, *, replace: bool = False) -> int:
     """Rename a partial file to its final name.
 
-    Args:
-        partial: NAME.http.yaml.partial.
-        path: final name.
-        replace: overwrite an existing file.
-
     Returns:
         Number of its interactions.
 

@@ -147,10 +147,6 @@ SHOWN = 60  # characters of a value
 class Subject:
     """A request as it is compared.
 
-    Args:
-        request: the request.
-        matching: the user's rules.
-
     Attributes:
         method: GET and so on.
         address: scheme, host and port.

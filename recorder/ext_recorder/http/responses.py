@@ -43,7 +43,6 @@ def response(recorded: Interaction, method: str, live: Live, *, failed: bool) ->
     """Return a recorded response in the form to send.
 
     Args:
-        method: of the request.
         live: replaces placeholders in recorded paths by paths of this machine.
         failed: the response was not ended by the server.
     """
@@ -134,7 +133,6 @@ class PlayedConnection:
 
     Args:
         address: host and port, or the path of a Unix socket.
-        call: call that uses it.
         local: the connection is a Unix socket.
 
     Attributes:

@@ -54,7 +54,6 @@ class ChildConnection:
         """Send the pieces of an iterator as the child reads them.
 
         Args:
-            source: the pieces.
             end: close the connection afterwards.
             piecewise: send a piece only when the previous one has been read, so that two are never read as one.
         """
@@ -123,9 +122,7 @@ def serve(listener: socket.socket, control: int, handler: MessageHandler) -> byt
     """Serve children until the recorder ends the session and everything sent before has been read.
 
     Args:
-        listener: socket that children connect to.
         control: pipe from the recorder: WHOLE or INTERRUPTED at the end, closed if the recorder was killed.
-        handler: processes what children send.
 
     Returns:
         Bytes that the recorder has sent; b"" if it was killed.

@@ -37,7 +37,7 @@ class Origin(NamedTuple):
     kinds: tuple[str, ...] = ()
 
 
-class WorkerOutcome:
+class WorkerOutcome(NamedTuple):
     """Outcome of a worker's session.
 
     Attributes:
@@ -46,12 +46,9 @@ class WorkerOutcome:
         remarks: to print in any case.
     """
 
-    __slots__ = ("lines", "ok", "remarks")
-
-    def __init__(self, *, ok: bool, lines: list[str], remarks: list[str] | None = None) -> None:
-        self.ok = ok
-        self.lines = lines
-        self.remarks = remarks or []
+    ok: bool
+    lines: list[str]
+    remarks: Sequence[str] = ()
 
 
 class WorkerContext:

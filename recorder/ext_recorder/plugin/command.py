@@ -13,7 +13,7 @@ import pytest
 from ext_recorder.cassette.paths import beside
 from ext_recorder.cli.command_line import resolve_values
 from ext_recorder.cli.commands.record import COMMAND as RECORD
-from ext_recorder.cli.options import check_playing, one
+from ext_recorder.cli.options import check_playing, value_of
 from ext_recorder.errors import UsageError
 from ext_recorder.protocols.dialect import DIALECTS
 
@@ -151,8 +151,8 @@ class Recorded:
     @property
     def framing(self) -> str:
         """Return the framing of the child: lines if the marker has neither a framing nor a protocol."""
-        protocol = one(self.values, "protocol")
-        return one(self.values, "framing") or DIALECTS["jsonrpc" if protocol == AUTO else protocol].framing
+        protocol = value_of(self.values, "protocol")
+        return value_of(self.values, "framing") or DIALECTS["jsonrpc" if protocol == AUTO else protocol].framing
 
     def command(self, report: Path) -> list[str]:
         """Return the command line that replaces the child.

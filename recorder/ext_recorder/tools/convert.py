@@ -273,7 +273,6 @@ def convert(path: Path, target: str, options: Options, *, source: str = "", to: 
         target: the new file; "-" for standard output, only for JSON lines.
         source: format of the file; "" to detect it.
         to: format of the new file; "" for JSON lines from a cassette, and for a cassette from all other formats.
-        replace: replace an existing file.
 
     Returns:
         A message for the user; "" if the output is standard output.

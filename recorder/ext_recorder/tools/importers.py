@@ -7,7 +7,7 @@ last message. The messages are redacted, because not every program redacts its r
 from __future__ import annotations
 
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from ext_recorder.cassette.events import Data
 from ext_recorder.errors import CassetteError
@@ -27,7 +27,7 @@ FRAMING = "ndjson"
 NOT_STDIO = "it was recorded over HTTP; only sessions on stdio can be converted"
 
 
-class ImportedMessage:
+class ImportedMessage(NamedTuple):
     """Message or line of a recording.
 
     Attributes:
@@ -36,12 +36,9 @@ class ImportedMessage:
         text: its text, as the recording has it.
     """
 
-    __slots__ = ("stream", "text", "time")
-
-    def __init__(self, stream: Stream, time: float, text: str) -> None:
-        self.stream = stream
-        self.time = time
-        self.text = text
+    stream: Stream
+    time: float
+    text: str
 
 
 def events(messages: Iterator[ImportedMessage]) -> Iterator[Data]:
@@ -181,7 +178,7 @@ def read_mcp_cassette_ts(path: Path) -> Iterator[ImportedMessage]:
         yield ImportedMessage(stream_of(path, number, entry.value("dir"), _TYPESCRIPT_SIDES), time, text)
 
 
-class ImportFormat:
+class ImportFormat(NamedTuple):
     """Format of another program.
 
     Attributes:
@@ -191,20 +188,10 @@ class ImportFormat:
         read: yields the messages; raises CassetteError.
     """
 
-    __slots__ = ("document", "members", "read", "title")
-
-    def __init__(
-        self,
-        title: str,
-        members: frozenset[str],
-        read: Callable[[Path], Iterator[ImportedMessage]],
-        *,
-        document: bool = False,
-    ) -> None:
-        self.title = title
-        self.members = members
-        self.read = read
-        self.document = document
+    title: str
+    members: frozenset[str]
+    read: Callable[[Path], Iterator[ImportedMessage]]
+    document: bool = False
 
 
 IMPORTS = {

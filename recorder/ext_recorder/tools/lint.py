@@ -6,7 +6,7 @@ Messages are classified as events of the rules, which are schemas, state machine
 from __future__ import annotations
 
 from time import monotonic
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from jsonschema import Draft202012Validator
 
@@ -120,7 +120,7 @@ class Call:
         self.untimely: set[int] = set()
 
 
-class ClassifiedEvent:
+class ClassifiedEvent(NamedTuple):
     """A message with its event.
 
     Attributes:
@@ -130,15 +130,10 @@ class ClassifiedEvent:
         ends: it is the last response to that call.
     """
 
-    __slots__ = ("call", "ends", "message", "names")
-
-    def __init__(
-        self, names: tuple[str, ...], message: ClassifiedMessage, call: Call | None = None, *, ends: bool = False
-    ):
-        self.names = names
-        self.message = message
-        self.call = call
-        self.ends = ends
+    names: tuple[str, ...]
+    message: ClassifiedMessage
+    call: Call | None = None
+    ends: bool = False
 
 
 class EventClassifier:

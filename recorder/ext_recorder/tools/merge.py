@@ -43,7 +43,6 @@ def merge(paths: Sequence[Path], target: Path, *, replace: bool = False) -> int:
     Args:
         paths: the cassettes, in the order of their sessions in the result.
         target: the new cassette; it may be one of `paths`.
-        replace: replace an existing file.
 
     Returns:
         The number of events.

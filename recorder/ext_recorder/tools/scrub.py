@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from ext_recorder.cassette.events import OWN_FILES, STDERR_FRAMING, Data, cleaned_head, note, pieces
 from ext_recorder.cassette.header import Header
@@ -37,8 +37,8 @@ if TYPE_CHECKING:
 REPLACED = "replacement"  # name of rules that replace by a text of the user
 
 
-class Scrubbed:
-    """Result for one file; picklable.
+class Scrubbed(NamedTuple):
+    """Result for one file.
 
     Attributes:
         name: name of the file.
@@ -47,15 +47,10 @@ class Scrubbed:
         places: the unit of `numbers`: "lines" or "interactions".
     """
 
-    __slots__ = ("name", "numbers", "places", "replaced")
-
-    def __init__(
-        self, name: str, replaced: Mapping[str, int], numbers: tuple[int, ...], *, places: str = "lines"
-    ) -> None:
-        self.name = name
-        self.replaced = dict(replaced)
-        self.numbers = numbers
-        self.places = places
+    name: str
+    replaced: Mapping[str, int]
+    numbers: tuple[int, ...]
+    places: str = "lines"
 
 
 def scrub(path: Path, name: str, *, redaction: Redaction, check: bool = False) -> Scrubbed:

@@ -42,9 +42,6 @@ if TYPE_CHECKING:
 class MessageFilter:
     """Filter of events, in their order.
 
-    Args:
-        policy: decides which messages are kept.
-
     Attributes:
         kept: number of messages kept so far.
         all: number of messages so far.

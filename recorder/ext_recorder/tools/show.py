@@ -54,7 +54,6 @@ def show(
 
     Args:
         name: name of the cassette in the output; "" for its path.
-        raw: print messages in full.
         as_json: print one JSON object per line.
         file: output; None for standard output.
         color: None for colors on a terminal, unless NO_COLOR is set.

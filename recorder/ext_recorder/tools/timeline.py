@@ -62,15 +62,7 @@ class Entry:
 
 
 class Timeline:
-    """Converter of events to entries; pairs responses with the open requests of both sides.
-
-    Args:
-        header: protocol and framing of the events.
-        redact: removes secrets.
-
-    Attributes:
-        dialect: of the protocol.
-    """
+    """Converter of events to entries; pairs responses with the open requests of both sides."""
 
     def __init__(self, header: Header, redact: Callable[[bytes], bytes]) -> None:
         self.dialect = DIALECTS[header.protocol if header.protocol in DIALECTS else "jsonrpc"]

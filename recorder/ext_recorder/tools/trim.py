@@ -95,10 +95,7 @@ def trim(path: Path, target: Path, part: Part, *, replace: bool = False) -> tupl
     """Write a part of a cassette to another one.
 
     Args:
-        path: the cassette.
         target: the new cassette; it may be the same file.
-        part: criteria for the messages to keep.
-        replace: replace an existing file.
 
     Returns:
         The number of messages that are kept, and of all messages.

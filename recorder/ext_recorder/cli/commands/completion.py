@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ext_recorder.cli.command import Command
-from ext_recorder.cli.options import one
+from ext_recorder.cli.options import value_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ def run(values: Values) -> int:
     from ext_recorder.cli.click_app import group
     from ext_recorder.cli.completion import script
 
-    sys.stdout.write(script(one(values, "SHELL"), group()))
+    sys.stdout.write(script(value_of(values, "SHELL"), group()))
     return 0
 
 

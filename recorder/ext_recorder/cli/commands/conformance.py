@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ext_recorder.cli.command import Command, Option
-from ext_recorder.cli.options import JUNIT, at_once, behind, connect, jobs, lines_of_json, one, seconds, timeout
+from ext_recorder.cli.options import JUNIT, at_once, behind, connect, jobs, lines_of_json, seconds, timeout, value_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -14,17 +14,17 @@ def run(values: Values) -> int:
     """Run the command. Return its exit code."""
     from ext_recorder.conformance.runner import run as ask
 
-    address = one(values, "connect")
+    address = value_of(values, "connect")
     return ask(
         values["COMMAND"] if address else behind(values, "conformance", "the extension to ask"),
-        protocol=one(values, "protocol"),
+        protocol=value_of(values, "protocol"),
         connect=address,
-        profile=one(values, "profile"),
+        profile=value_of(values, "profile"),
         only=values["only"],
         as_json=bool(values["json"]),
-        junit_file=one(values, "junit"),
+        junit_file=value_of(values, "junit"),
         jobs=jobs(values),
-        patience=seconds(one(values, "timeout")),
+        patience=seconds(value_of(values, "timeout")),
     )
 
 

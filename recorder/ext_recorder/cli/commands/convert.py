@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ext_recorder.cli.command import Command, Option
-from ext_recorder.cli.options import BIND, FORCE, PROTOCOLS, REDACTING, bindings, one, redaction, to_file
+from ext_recorder.cli.options import BIND, FORCE, PROTOCOLS, REDACTING, bindings, redaction, to_file, value_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,16 +17,16 @@ def run(values: Values) -> int:
     from ext_recorder.batch.selection import file_of
     from ext_recorder.tools.convert import STDOUT, Options, convert
 
-    options = Options(protocol=one(values, "protocol"), redact=redaction(values), bind=bindings(values))
+    options = Options(protocol=value_of(values, "protocol"), redact=redaction(values), bind=bindings(values))
     for note in options.notes:
         sys.stderr.write(f"ext-recorder: {note}\n")
-    with file_of(one(values, "FILE")) as (path, _):
+    with file_of(value_of(values, "FILE")) as (path, _):
         message = convert(
             path,
-            one(values, "output") or STDOUT,
+            value_of(values, "output") or STDOUT,
             options,
-            source=one(values, "from"),
-            to=one(values, "to"),
+            source=value_of(values, "from"),
+            to=value_of(values, "to"),
             replace=bool(values["force"]),
         )
     if message:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ext_recorder.cli.command import Command
-from ext_recorder.cli.options import DIFFERING, MASK, NAME, lines_of_json, one, order
+from ext_recorder.cli.options import DIFFERING, MASK, NAME, lines_of_json, order, value_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ def run(values: Values) -> int:
     from ext_recorder.batch.selection import file_of
     from ext_recorder.tools.diff import diff
 
-    with file_of(one(values, "A")) as (left, name), file_of(one(values, "B")) as (right, other_name):
+    with file_of(value_of(values, "A")) as (left, name), file_of(value_of(values, "B")) as (right, other_name):
         case = diff(
             left,
             right,
@@ -26,7 +26,7 @@ def run(values: Values) -> int:
             ignore=values["ignore"],
             mask=values["mask"],
             name=values["name"],
-            in_order=one(values, "order") == "strict",
+            in_order=value_of(values, "order") == "strict",
         )
     sys.stdout.write(json_line(case) if values["json"] else "".join(f"{line}\n" for line in lines(case)))
     return 0 if case.ok else 1

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ext_recorder.cli.command import Command
-from ext_recorder.cli.options import MAX_AGE, NAMING, REPORTS, SEVERAL, chosen, jobs, one
+from ext_recorder.cli.options import MAX_AGE, NAMING, REPORTS, SEVERAL, chosen, jobs, value_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ def run(values: Values) -> int:
     from ext_recorder.cassette import age
     from ext_recorder.tools.lint import lint
 
-    max_age = one(values, "max-age")
+    max_age = value_of(values, "max-age")
     if max_age:
         age.seconds(max_age)
     return report_each(
@@ -27,7 +27,7 @@ def run(values: Values) -> int:
         partial(lint, max_age=max_age),
         jobs=jobs(values),
         as_json=bool(values["json"]),
-        junit_file=one(values, "junit"),
+        junit_file=value_of(values, "junit"),
     )
 
 

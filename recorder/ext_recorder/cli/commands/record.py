@@ -20,8 +20,8 @@ from ext_recorder.cli.options import (
     bindings,
     check_playing,
     live,
-    one,
     redaction,
+    value_of,
 )
 
 TYPE_CHECKING = False
@@ -78,10 +78,10 @@ def _check_options(values: Values, action: str) -> None:
     """Check that the options can be combined and the command is given. Raises UsageError."""
     from ext_recorder.errors import UsageError
 
-    listen, connect = one(values, "listen"), one(values, "connect")
+    listen, connect = value_of(values, "listen"), value_of(values, "connect")
     if bool(listen) != bool(connect):
         raise UsageError("--listen is the address for clients, --connect that of the server: expected both or neither")
-    if one(values, "framing") == "http" and (not listen or one(values, "protocol") != "auto"):
+    if value_of(values, "framing") == "http" and (not listen or value_of(values, "protocol") != "auto"):
         raise UsageError("--framing http is for a socket server: expected --listen and --connect, and no --protocol")
     if values["http"]:
         behind(values, "record --http CASSETTE", HTTP_COMMAND)
@@ -96,7 +96,7 @@ def _check_options(values: Values, action: str) -> None:
 
 def _cassette_of(values: Values) -> tuple[str, bool]:
     """Return the cassette, and True if each session has a cassette of its own. Raises UsageError."""
-    folder, name, mode = one(values, "dir"), one(values, "CASSETTE"), one(values, "mode")
+    folder, name, mode = value_of(values, "dir"), value_of(values, "CASSETTE"), value_of(values, "mode")
     if not folder and "{" not in name and name:
         return name, False
     from ext_recorder.cli.cassette_names import EACH_SESSION, expanded, is_unique
@@ -128,12 +128,12 @@ def _record(values: Values, cassette: str, expected: Live | None, *, go_on: bool
     session = RecordingConfig(
         cassette,
         values["COMMAND"],
-        protocol=one(values, "protocol"),
-        framing=one(values, "framing"),
+        protocol=value_of(values, "protocol"),
+        framing=value_of(values, "framing"),
         bind=bindings(values),
         redact=redaction(values),
-        listen=one(values, "listen"),
-        connect=one(values, "connect"),
+        listen=value_of(values, "listen"),
+        connect=value_of(values, "connect"),
         match_env=values["match-env"],
         http=bool(values["http"]),
     )
@@ -179,7 +179,7 @@ def _action(values: Values, cassette: str) -> tuple[str, Live | None]:
     """
     from ext_recorder.record.config import act
 
-    mode, max_age, traffic = one(values, "mode"), one(values, "max-age"), cassette
+    mode, max_age, traffic = value_of(values, "mode"), value_of(values, "max-age"), cassette
     if values["http"]:
         from ext_recorder.cassette.paths import beside
 

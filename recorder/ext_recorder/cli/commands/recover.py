@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ext_recorder.cli.command import Command
-from ext_recorder.cli.options import FORCE, one, to_file
+from ext_recorder.cli.options import FORCE, to_file, value_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,8 +18,8 @@ def run(values: Values) -> int:
     from ext_recorder.cassette.paths import SUFFIX
     from ext_recorder.cassette.recovery import name_of, recover
 
-    partial, replace = Path(one(values, "PARTIAL")), bool(values["force"])
-    output = one(values, "output")
+    partial, replace = Path(value_of(values, "PARTIAL")), bool(values["force"])
+    output = value_of(values, "output")
     path = Path(output) if output else name_of(partial)
     if path.name.endswith(SUFFIX):
         from ext_recorder.http.reader import recover_traffic as recover_http

@@ -24,9 +24,9 @@ from ext_recorder.cli.options import (
     behind,
     bindings,
     live,
-    one,
     redaction,
     speed,
+    value_of,
 )
 
 TYPE_CHECKING = False
@@ -43,10 +43,10 @@ def run(values: Values) -> int:
     if values["connect"]:
         from ext_recorder.errors import UsageError
 
-        given = f"--connect {one(values, 'connect')}"
+        given = f"--connect {value_of(values, 'connect')}"
         raise UsageError(f"{given}: replay does not connect to a server; add --http to run one")
     command = live(values) if values["COMMAND"] or values["match-env"] or values["passed"] else None
-    cassette = one(values, "CASSETTE")
+    cassette = value_of(values, "CASSETTE")
     if command and "{" in cassette:
         from ext_recorder.cli.cassette_names import expanded
 
@@ -62,9 +62,9 @@ def run_recorded(values: Values, command: Live | None) -> int:
     """
     from ext_recorder.replay.replay import run_replay
 
-    cassette = one(values, "CASSETTE")
+    cassette = value_of(values, "CASSETTE")
     options = options_of(values, command)
-    listen = one(values, "listen")
+    listen = value_of(values, "listen")
     if listen:
         from ext_recorder.sockets.server import run_server
 
@@ -83,18 +83,18 @@ def options_of(values: Values, command: Live | None = None) -> Options:
     from ext_recorder.replay.replay import Options
 
     return Options(
-        order=one(values, "order"),
+        order=value_of(values, "order"),
         ignore=values["ignore"],
         mask=values["mask"],
         match_on=values["match-on"] or MATCH_ON,
         repeat=values["repeat"],
-        max_age=one(values, "max-age"),
+        max_age=value_of(values, "max-age"),
         bind=bindings(values),
         redact=redaction(values),
-        report=one(values, "report"),
+        report=value_of(values, "report"),
         faults=values.get("fault", ()),
-        seed=one(values, "seed") if "seed" in values else "",
-        speed=speed(one(values, "speed")),
+        seed=value_of(values, "seed") if "seed" in values else "",
+        speed=speed(value_of(values, "speed")),
         live=command,
         quiet=quiet(values["quiet"]),
     )
@@ -113,7 +113,7 @@ def _run_http(values: Values) -> int:
             raise UsageError(
                 f"--{name} applies to recorded messages, but with --http the messages of COMMAND are live; omit it"
             )
-    listen, connect = one(values, "listen"), one(values, "connect")
+    listen, connect = value_of(values, "listen"), value_of(values, "connect")
     if listen and not connect:
         raise UsageError(
             "--listen with --http: COMMAND listens by itself; omit --listen, or add --connect ADDRESS, where COMMAND "
@@ -124,14 +124,14 @@ def _run_http(values: Values) -> int:
     matching = RequestRules.of(values["ignore"], values["mask"], values["match-on"], strict="ignore" in values[GIVEN])
     _introduce(values)
     return run_child(
-        beside(one(values, "CASSETTE")),
+        beside(value_of(values, "CASSETTE")),
         words,
         bind=bindings(values),
         redact=redaction(values),
         matching=matching,
         listen=listen,
         connect=connect,
-        report=one(values, "report"),
+        report=value_of(values, "report"),
     )
 
 
@@ -147,7 +147,7 @@ def _introduce(values: Values) -> None:
     from ext_recorder.messages.provenance import check, headline, quiet
     from ext_recorder.posix.output import claim_standard_files, host_outlet, write_message
 
-    cassette = one(values, "CASSETTE")
+    cassette = value_of(values, "CASSETTE")
     try:
         with Reader(cassette) as reader:
             header = reader.header

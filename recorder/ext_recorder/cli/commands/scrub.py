@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ext_recorder.cli.command import Command, Option
-from ext_recorder.cli.options import NAMING, REDACTING, SEVERAL, chosen, jobs, one
+from ext_recorder.cli.options import NAMING, REDACTING, SEVERAL, chosen, jobs, value_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ def run(values: Values) -> int:
     from ext_recorder.tools.scrub import scrub
 
     check = bool(values["check"])
-    redaction = Redaction.of(values, _listed_secrets(one(values, "secrets")))
+    redaction = Redaction.of(values, _listed_secrets(value_of(values, "secrets")))
     for note in redaction.require(for_recording=not check):
         sys.stderr.write(f"ext-recorder: {note}\n")
     cassettes = {}

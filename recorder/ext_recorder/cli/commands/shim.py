@@ -17,7 +17,7 @@ from ext_recorder.cli.options import (
     QUIET,
     RECORDING,
     behind,
-    one,
+    value_of,
 )
 
 TYPE_CHECKING = False
@@ -35,9 +35,9 @@ def run(values: Values) -> int:
     from ext_recorder.record.config import known
     from ext_recorder.tools import shim
 
-    mode, command, cassette = one(values, "mode"), values["COMMAND"], Path(one(values, "CASSETTE")).absolute()
-    file = Path(one(values, "FILE"))
-    if (config := one(values, "config")) and config != NO_FILE:
+    mode, command, cassette = value_of(values, "mode"), values["COMMAND"], Path(value_of(values, "CASSETTE")).absolute()
+    file = Path(value_of(values, "FILE"))
+    if (config := value_of(values, "config")) and config != NO_FILE:
         values = values | {"config": (str(Path(config).absolute()),)}
     if values["http"]:
         behind(values, "shim --http FILE CASSETTE", HTTP_COMMAND)

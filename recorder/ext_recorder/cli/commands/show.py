@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ext_recorder.cli.command import Command, Option
-from ext_recorder.cli.options import lines_of_json, one
+from ext_recorder.cli.options import lines_of_json, value_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -15,7 +15,7 @@ def run(values: Values) -> int:
     from ext_recorder.batch.selection import file_of
     from ext_recorder.tools.show import show
 
-    with file_of(one(values, "CASSETTE")) as (path, name):
+    with file_of(value_of(values, "CASSETTE")) as (path, name):
         show(str(path), name=name, raw=bool(values["raw"]), as_json=bool(values["json"]))
     return 0
 

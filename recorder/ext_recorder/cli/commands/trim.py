@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ext_recorder.cli.command import Command, Option
-from ext_recorder.cli.options import FORCE, number, one, output, to_file
+from ext_recorder.cli.options import FORCE, number, output, to_file, value_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,21 +22,21 @@ def run(values: Values) -> int:
     part = Part(
         after=_moment(values, "after", 0.0),
         before=_moment(values, "before", float("inf")),
-        calls=parse_calls(one(values, "calls")),
+        calls=parse_calls(value_of(values, "calls")),
         only=values["only"],
         without=values["without"],
     )
     if part.before <= part.after:
         raise UsageError(f"--after {part.after:g} --before {part.before:g}: expected --after to be less than --before")
     target = output(values)
-    with file_of(one(values, "CASSETTE")) as (path, _):
+    with file_of(value_of(values, "CASSETTE")) as (path, _):
         kept, count = trim(path, Path(target), part, replace=bool(values["force"]))
     sys.stdout.write(f"{target}: {kept} of {count} messages kept\n")
     return 0
 
 
 def _moment(values: Values, name: str, default: float) -> float:
-    text = one(values, name)
+    text = value_of(values, name)
     return number(name, text, "seconds of the session, as 2.5") if text else default
 
 

@@ -19,11 +19,11 @@ from ext_recorder.cli.options import (
     chosen,
     connect,
     jobs,
-    one,
     order,
     redaction,
     seconds,
     timeout,
+    value_of,
 )
 
 TYPE_CHECKING = False
@@ -48,7 +48,7 @@ def run(values: Values) -> int:
     from ext_recorder.verify.options import Options
     from ext_recorder.verify.verify import verify
 
-    address = one(values, "connect")
+    address = value_of(values, "connect")
     if address:
         Address.parse(address, "--connect")
     recorded = bool(values["recorded-command"] and not values["COMMAND"])
@@ -56,7 +56,7 @@ def run(values: Values) -> int:
         raise UsageError("--recorded-command runs the command of each cassette: expected none after `--`")
     if not recorded and not values["COMMAND"] and (values["http"] or not address):
         raise _without_command(values)
-    files = one(values, "files")
+    files = value_of(values, "files")
     if files and not Path(files).is_dir():
         raise UsageError(f"--files {files}: expected a folder, whose content is copied into the working directory")
     options = Options(
@@ -66,8 +66,8 @@ def run(values: Values) -> int:
         name=values["name"],
         bind=bindings(values),
         redact=redaction(values) or Redaction(),
-        patience=seconds(one(values, "timeout")),
-        in_order=one(values, "order") == "strict",
+        patience=seconds(value_of(values, "timeout")),
+        in_order=value_of(values, "order") == "strict",
         stderr=bool(values["stderr"]),
         junk=not values["messages-only"],
         update=bool(values["update"]),
@@ -75,7 +75,7 @@ def run(values: Values) -> int:
         http=bool(values["http"]),
         connect=address,
         recorded_command=recorded,
-        max_age=one(values, "max-age"),
+        max_age=value_of(values, "max-age"),
     )
     if options.max_age:
         age.seconds(options.max_age)
@@ -94,7 +94,7 @@ def run(values: Values) -> int:
         partial(verify, options=options),
         jobs=1 if address else jobs(values),  # a server has one address
         as_json=bool(values["json"]),
-        junit_file=one(values, "junit"),
+        junit_file=value_of(values, "junit"),
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ext_recorder.cli.command import Command
-from ext_recorder.cli.options import FORCE, one, to_file
+from ext_recorder.cli.options import FORCE, to_file, value_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,8 +22,8 @@ def run(values: Values) -> int:
     from ext_recorder.errors import UsageError
     from ext_recorder.tools.view.page import SIGNATURE, page
 
-    with file_of(one(values, "CASSETTE"), http=None) as (path, _):
-        output = one(values, "output") or path.with_suffix(".html").name
+    with file_of(value_of(values, "CASSETTE"), http=None) as (path, _):
+        output = value_of(values, "output") or path.with_suffix(".html").name
         if output != "-":
             expect_folder("-o", output)
         pieces = page(path)

@@ -54,7 +54,6 @@ class Bodies:
         Args:
             text: the complete message.
             content: the name of its main part, and the part's position in `text`.
-            line: of the cassette.
         """
         if not text.isascii():  # lone surrogates, which are bytes that are not UTF-8, become U+FFFD
             text = text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")

@@ -48,10 +48,6 @@ _MICRO = 1e6
 class Rows:
     """Columns of the table, filled entry by entry.
 
-    Args:
-        timeline: the source of the entries.
-        bodies: receives their texts.
-
     Attributes:
         left_out: number of entries that exceeded MOST_ROWS.
     """

@@ -63,11 +63,7 @@ def shown(address: object) -> list[object] | str:
 
 
 class Channel:
-    """Connection of a process to the recorder, shared by its threads and opened at the first use.
-
-    Args:
-        folder: of the session.
-    """
+    """Connection of a process to the recorder, shared by its threads and opened at the first use."""
 
     def __init__(self, folder: str) -> None:
         self._folder = folder

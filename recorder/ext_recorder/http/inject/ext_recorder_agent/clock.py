@@ -97,14 +97,10 @@ class RecordedClock:
     """Clocks of all calls.
 
     Args:
-        seed: of the session.
-        folder: of the session.
         epoch: nanoseconds from 1970 to the zero of the clock: that of this machine when recording, that of the
             recording on replay; 0 if the recording does not contain it.
-        replay: return recorded readings.
 
     Attributes:
-        folder: of the session.
         real: the live clock.
         wall_readings: returns new readings of the wall clock outside calls; None if they are not recorded.
     """

@@ -37,11 +37,7 @@ BETWEEN = frozenset({"uuid", "secrets", "random", "tempfile", "datetime", "_pyda
 
 
 class Place:
-    """Origin of a reading or a random value: process, thread, task and function.
-
-    Args:
-        folder: of the session.
-    """
+    """Origin of a reading or a random value: process, thread, task and function."""
 
     def __init__(self, folder: str) -> None:
         self._folder = folder
@@ -89,8 +85,6 @@ class Wall:
     """Wall clock.
 
     Args:
-        place: names the reader.
-        times: clocks of the calls.
         epoch: replay: when the recording began, in nanoseconds since 1970; else 0.
     """
 
@@ -226,12 +220,7 @@ def _replace(kind: Any, methods: dict[str, Any]) -> None:
 
 
 class Drawn:
-    """Random bytes derived from the seed of the session.
-
-    Args:
-        place: names the reader.
-        seed: of the session.
-    """
+    """Random bytes derived from the seed of the session."""
 
     def __init__(self, place: Place, seed: str) -> None:
         self._place = place
@@ -320,9 +309,6 @@ def install(
 
     Args:
         kinds: of TIME, UUID, RANDOM and SECRETS.
-        seed: of the session.
-        times: clocks of the calls.
-        epoch: as of `Wall`.
 
     Returns:
         Patches for modules that are imported later, by name.

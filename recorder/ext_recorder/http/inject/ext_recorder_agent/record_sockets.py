@@ -26,7 +26,6 @@ def patch_names(module: Any, reporter: TrafficReporter) -> None:
 
     Args:
         module: socket.
-        reporter: receives the reports.
     """
     look_up: Method = module.getaddrinfo
 
@@ -52,7 +51,6 @@ def patch_sockets(module: Any, reporter: TrafficReporter) -> None:
 
     Args:
         module: socket.
-        reporter: receives the reports.
     """
     Patches(module, reporter).install(module.socket)
     patch_listening(module, reporter.connections)
@@ -206,7 +204,6 @@ def patch_listening(module: Any, connections: Connections) -> None:
 
     Args:
         module: socket.
-        connections: register of the addresses.
     """
     listen: Method = module.socket.listen
 

@@ -18,7 +18,6 @@ def patch_tls(module: Any, reporter: TrafficReporter) -> None:
 
     Args:
         module: ssl.
-        reporter: receives the reports.
     """
     kind, patches = module.SSLSocket, Patches(module, reporter)
     kind.read = patches.reading(kind.read)

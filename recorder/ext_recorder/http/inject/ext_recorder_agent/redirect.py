@@ -27,10 +27,6 @@ if TYPE_CHECKING:
 class NetworkRedirect:
     """Connects sockets to the recorder instead of the network.
 
-    Args:
-        channel: to the recorder.
-        times: clocks of the calls.
-
     Attributes:
         hellos: ClientHellos of TLS in memory buffers.
     """
@@ -95,7 +91,6 @@ class NetworkRedirect:
 
         Args:
             connection: connection over which its ClientHello would be sent.
-            tls: the object.
 
         Returns:
             Bytes to send instead of the ClientHello. The recorder sends them back, which completes the handshake.

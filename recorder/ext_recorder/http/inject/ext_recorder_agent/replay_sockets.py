@@ -30,7 +30,6 @@ def patch_names(module: Any, redirect: NetworkRedirect) -> None:
 
     Args:
         module: socket.
-        redirect: sends questions to the recorder.
     """
     look_up: Lookup = module.getaddrinfo
 

@@ -128,11 +128,7 @@ class RecordedTLS(ssl.SSLSocket):
 
 
 class Memory:
-    """Replacements for methods of an `ssl.SSLObject` whose handshake was sent to the recorder; it passes on plain text.
-
-    Args:
-        redirect: finds its connection.
-    """
+    """Replacements for methods of an `ssl.SSLObject` whose handshake went to the recorder: it passes on plain text."""
 
     def __init__(self, redirect: NetworkRedirect) -> None:
         self._redirect = redirect
@@ -259,7 +255,6 @@ def install(module: Any, redirect: NetworkRedirect) -> None:
 
     Args:
         module: ssl.
-        redirect: connects to the recorder.
     """
     wrap: Callable[..., object] = module.SSLContext.wrap_socket
 

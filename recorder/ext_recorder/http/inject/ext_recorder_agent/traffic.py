@@ -31,10 +31,6 @@ GAVE_UP: Failure = {"type": "GaveUp", "errno": None, "message": "the child did n
 class TrafficReporter:
     """Reports events on sockets.
 
-    Args:
-        channel: to the recorder.
-        times: clocks of the calls.
-
     Attributes:
         hellos: ClientHellos of TLS in memory buffers.
     """
@@ -87,7 +83,6 @@ class TrafficReporter:
         """Report bytes that the child has written.
 
         Args:
-            connection: the connection.
             within: the `ssl.SSLObject` that accepted them; None for the socket.
             data: the bytes; encrypted, if another object is above that one.
         """
