@@ -75,7 +75,7 @@ class WorkerContext:
         self.ready: Callable[[str, int, Sequence[str]], None] = lambda seed, epoch, kinds: None
 
     def offset(self, origin: float) -> float:
-        """Return the seconds from a moment on the monotonic clock to the start of the cassette, after the session."""
+        """Return the seconds from a time on the monotonic clock to the start of the cassette, after the session."""
         started = os.read(self.control, 8)
         return struct.unpack("d", started)[0] - origin if len(started) == 8 else 0.0
 
