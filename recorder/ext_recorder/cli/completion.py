@@ -1,7 +1,7 @@
 """Completion in shells: commands, options, choices, cassettes, and the program after `--`.
 
-Scripts and protocol are those of click, except for bash, where folders are offered in addition to cassettes and the
-value after `--name=` is a word of its own. The script starts `ext-recorder` without arguments, and passes the words to
+Scripts and protocol are those of click, except for bash, which offers folders in addition to cassettes and splits the
+value after `--name=` from its name. The script starts `ext-recorder` without arguments, and passes the words to
 complete in its environment.
 """
 

@@ -193,7 +193,7 @@ class Http1Observer:
 
 
 def request_of(event: h11.Request, host: str, *, tunnel: str, tls: bool) -> Interaction:
-    """Return an interaction with a request, whose body is empty yet.
+    """Return an interaction with a request whose body has not been received.
 
     Args:
         host: of the server, for a request without the header `Host`.

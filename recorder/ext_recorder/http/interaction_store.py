@@ -166,6 +166,7 @@ class InteractionStore:
         return f"{live}: used up: it is recorded {times}, and has been played as often"
 
     def _unknown(self, live: Subject) -> str:
+        """Return the reason why there is no interaction for a request, with the closest recorded one."""
         near = self._by_place.get((live.method, live.path), [])
         if not near:
             paths = sorted({entry.subject.method for entry in self._entries if entry.subject.path == live.path})
@@ -184,9 +185,9 @@ class InteractionStore:
     # --- End of the session ------------------------------------------------------------------------------------------
 
     def never_played(self) -> list[str]:
-        """Return a description of the interactions that were not requested: the first few, and their number.
+        """Return lines about the interactions that were not requested: their number, and the first few.
 
-        Polls that were left out do not count if their response equals that of the last poll replayed.
+        Polls that were not repeated do not count if their response equals that of the last poll replayed.
         """
         left = [entry for entry in self._entries if not entry.played and not self._is_spare(entry)]
         if not left:
@@ -198,6 +199,7 @@ class InteractionStore:
         return lines + ([f"  and {len(left) - LISTED} more"] if len(left) > LISTED else [])
 
     def _is_spare(self, entry: Entry) -> bool:
+        """Return True if an interaction need not be requested."""
         own = entry.interaction
         if own.uri.startswith((TCP, TLS)):
             return True  # the number of attempts to reach a server depends on time

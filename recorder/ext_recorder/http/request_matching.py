@@ -92,7 +92,7 @@ class RequestRules:
         return cls(ignore, mask, match_on, strict=strict)
 
     def counted(self, request: Value) -> tuple[Value, Mapping[str, object]]:
-        """Return what counts of a request: its parts, and what is at the pointers of `--match-on`."""
+        """Return the parts of a request that are compared, and the values at the pointers of `--match-on`."""
         method, path = str(request["method"]), str(request["path"])
         pointers = [
             pointer
@@ -150,10 +150,10 @@ class Subject:
     Attributes:
         method: GET and so on.
         address: scheme, host and port.
-        path: with escapes undone.
+        path: decoded path.
         query: names and values, sorted.
         content: the value of a JSON body or the fields of a form; the bytes of another one.
-        more: what counts in addition, by pointer.
+        more: further values that are compared, by pointer.
     """
 
     __slots__ = ("_method", "address", "content", "method", "more", "path", "query")
@@ -271,7 +271,7 @@ def _hidden(data: bytes) -> bytes:
 
 
 def different(recorded: Subject, live: Subject) -> list[tuple[str, str]]:
-    """Return where two requests with one method and path differ: (pointer for `--ignore`, text)."""
+    """Return the differences of two requests with one method and path: (pointer for `--ignore`, text)."""
     result = []
     if recorded.address != live.address:
         result.append(("/host", f"address: recorded {recorded.address}, now {live.address}"))

@@ -106,7 +106,7 @@ class ChildConnection:
 
 
 class MessageHandler(Protocol):
-    """Handler of what children send."""
+    """Handler of frames and bytes from children."""
 
     def frame(self, peer: ChildConnection, event: dict[str, object], data: bytes, /) -> None:
         """Process a report or a question of a child."""

@@ -138,7 +138,7 @@ def line(event: Event) -> str:
         return f"{head}{dumps(event.value)}}}\n"
     try:
         text = None if event.raw else event.payload.decode()
-    except UnicodeDecodeError:  # only in cassettes of other programs; ours contains such bytes as raw
+    except UnicodeDecodeError:  # only in cassettes of other programs; `record` writes such bytes as raw
         text = None
     if text is None:
         return f'{head}{{"raw":"{b2a_base64(event.payload, newline=False).decode()}"}}}}\n'

@@ -286,7 +286,7 @@ class Linter:
         self._schemas = Schemas()
         self._states: dict[int, StateMachines] = {}
         self._has_omissions = False  # a message is not in the cassette
-        self._is_complete = False  # the child ended by itself
+        self._is_complete = False  # the child has exited
 
     def take(self, event: Event, line: int) -> None:
         """Check an event."""

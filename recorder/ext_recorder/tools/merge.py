@@ -143,7 +143,7 @@ class _Merged:
         return content == self._handshake
 
     def is_final(self, message: ClassifiedMessage) -> bool:
-        """Return True if the child ends by itself after this request."""
+        """Return True if the child exits after this request."""
         return message.method in self._dialect.final
 
     def _renumbered(self, data: bytes) -> bytes:

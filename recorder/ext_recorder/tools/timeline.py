@@ -35,7 +35,7 @@ class Entry:
         payload: the complete message.
         took: for responses: seconds since the request.
         conn: the connection.
-        message: the classified message; None for stderr lines, marks and what is not a message.
+        message: the classified message; None for stderr lines, marks and bytes that are not a message.
         call: number of the call that this entry begins or answers, counted from 0; None if it does neither.
         last: False for a response that further responses to the same request follow.
     """

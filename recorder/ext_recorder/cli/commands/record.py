@@ -118,7 +118,7 @@ def _record(values: Values, cassette: str, expected: Live | None, *, go_on: bool
     """Record a session, or replay the cassette and record the requests that it does not have.
 
     Args:
-        expected: the command that the cassette must be of to be continued; None: any.
+        expected: command from which a cassette to continue must have been recorded; None: any.
         go_on: continue the cassette.
         unique: the name is reserved for this session.
     """
@@ -170,12 +170,12 @@ def _record(values: Values, cassette: str, expected: Live | None, *, go_on: bool
 
 
 def _action(values: Values, cassette: str) -> tuple[str, Live | None]:
-    """Return the action, see `record.config.act`, and the command that the cassette must be of; None: any.
+    """Return the action, see `record.config.act`, and the command from which it must have been recorded; None: any.
 
     Mode `once` records a cassette again that is older than `--max-age`.
 
     Raises:
-        UsageError: the mode cannot be used, or the cassette is of another command.
+        UsageError: the mode cannot be used, or the cassette was recorded from another command.
     """
     from ext_recorder.record.config import act
 

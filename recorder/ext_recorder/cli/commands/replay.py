@@ -136,7 +136,7 @@ def _run_http(values: Values) -> int:
 
 
 def _introduce(values: Values) -> None:
-    """Check that the cassette is of the command, and print what is replayed. Raises UsageError.
+    """Check that the cassette was recorded from the command, and print its name. Raises UsageError.
 
     The header of the cassette, if it exists next to its HTTP traffic, names the command.
     """

@@ -27,7 +27,7 @@ from .rows import Rows
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-# In this order they are one script: each uses what those before it define.
+# Concatenated in this order: each uses definitions of the previous ones.
 SCRIPTS = (
     "format", "bodies", "rows", "json", "contents", "state", "command", "overview", "figures",
     "list", "detail", "controls", "keys", "main",

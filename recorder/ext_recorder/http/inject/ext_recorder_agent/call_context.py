@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 
 CALL_VARIABLE = "jsonrpc_call"
 
-# Threads outside calls are numbered as well: what they draw and read is repeated.
+# Number threads outside calls, too, because their random values and clock readings are replayed.
 everywhere = False
-_known: list[ContextVar[CallId]] = []  # the variable, once seen
-# Which thread of a call: "" for its own, "/1" for the first that this one starts, "/1/2" for the second of that one.
+_known: list[ContextVar[CallId]] = []  # the variable, after it was found
+# Thread of a call: "" for its own, "/1" for the first that this one starts, "/1/2" for the second of that one.
 _branch: ContextVar[str] = ContextVar("ext_recorder_branch", default="")
-# A pool starts a thread if none is idle, which depends on time: such threads have no numbers, what they run has.
+# A pool starts a thread if none is idle, which depends on time: its tasks are numbered instead of its threads.
 _pooling: ContextVar[bool] = ContextVar("ext_recorder_pooling", default=False)
 _counts: dict[tuple[CallId, str], int] = {}
 _lock = allocate_lock()

@@ -214,7 +214,7 @@ class RecordedClock:
                 place = (call, branch())
                 if place not in own:
                     if self._replay and place not in self._names:
-                        self._readings(place)  # asks for the recorded name of this call
+                        self._readings(place)  # stores the recorded name of this call
                     name_of_place = f"{self._names.get(place, call)}{place[1]}"
                     own[place] = module.Random(f"{self._seed}/{name_of_place}")
                 method: Callable[..., object] = getattr(own[place], name)

@@ -82,8 +82,8 @@ def _place(address: object) -> object:
     return address.encode("utf-8", "surrogateescape") if isinstance(address, str) else address
 
 
-HANDSHAKE = b"\x16\x03"  # how a TLS record with a message of the handshake begins
-RANDOM = slice(11, 43)  # of a ClientHello, behind the headers of record and message, and the version
+HANDSHAKE = b"\x16\x03"  # beginning of a TLS record with a message of the handshake
+RANDOM = slice(11, 43)  # random bytes of a ClientHello, after the headers of record and message, and the version
 
 
 class Hellos:

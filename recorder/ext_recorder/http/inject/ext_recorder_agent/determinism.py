@@ -32,7 +32,7 @@ _clock_gettime, _clock_gettime_ns = time.clock_gettime, time.clock_gettime_ns
 TIME, UUID, RANDOM, SECRETS = "time", "uuid", "random", "secrets"
 PROCESS = "process."  # followed by a number: a file that each process of a session makes, for its number
 MOST_READINGS = 20_000  # of one process
-# Modules whose functions return times and random values to others: the function of interest is their caller.
+# Modules whose functions return times and random values to their callers, which are identified instead.
 BETWEEN = frozenset({"uuid", "secrets", "random", "tempfile", "datetime", "_pydatetime", "email.utils"})
 
 
@@ -140,7 +140,7 @@ class Wall:
         module.time, module.time_ns = self.seconds, self.now
         for name in ("gmtime", "localtime", "ctime", "asctime", "strftime", "clock_gettime", "clock_gettime_ns"):
             if hasattr(time, name):
-                # Methods, which are not bound again where a class has them as attributes, as logging.Formatter does.
+                # Methods are not bound again if a class has them as attributes, as logging.Formatter does.
                 setattr(module, name, getattr(self, name))
 
     def seconds(self) -> float:

@@ -39,7 +39,7 @@ def described(error: BaseException) -> Failure:
 
 
 def not_permitted(text: str) -> PermissionError:
-    """Return the error for what was not recorded, as of a firewall, so that a client does not retry."""
+    """Return the error for traffic that was not recorded: that of a firewall, so that a client does not retry."""
     return PermissionError(EPERM, MARK + text)
 
 

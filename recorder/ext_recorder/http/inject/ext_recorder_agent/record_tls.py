@@ -99,7 +99,7 @@ class MemoryPatches:
     """
 
     def __init__(self, module: Any, reporter: TrafficReporter) -> None:
-        # The end of a connection (SSLEOFError) was seen on its socket.
+        # The socket has already reported the end of a connection (SSLEOFError).
         self._passing = (module.SSLWantReadError, module.SSLWantWriteError, module.SSLEOFError)
         self._server = module.PROTOCOL_TLS_SERVER
         self._error = module.SSLError
@@ -193,7 +193,7 @@ class MemoryPatches:
 
 
 def remember_outgoing(wrap_bio: Method) -> Method:
-    """Wrap `wrap_bio`, whose result keeps `outgoing`, so that the ClientHello can be read there; not for servers."""
+    """Wrap `wrap_bio`: the objects of clients keep `outgoing`, so that the ClientHello can be read from it."""
 
     def wrap_bio_(
         context: ssl.SSLContext, incoming: object, outgoing: object, *args: object, **named: object

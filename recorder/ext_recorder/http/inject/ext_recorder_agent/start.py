@@ -25,7 +25,7 @@ VARIABLE = "EXT_RECORDER_HTTP"  # MODE:SEED:EPOCH:KINDS:FOLDER
 RECORD, REPLAY = "record", "replay"
 # Clients that do not use Python's sockets; their traffic cannot be recorded.
 AROUND = ("pycurl", "grpc")
-# Event loops of their own, which are drop-in replacements of that of asyncio.
+# Packages with a drop-in replacement of the event loop of asyncio.
 LOOPS = ("uvloop", "winloop")
 # Programs by which the libraries of Python get properties of the machine. They do not use the network.
 OFFLINE = frozenset(
