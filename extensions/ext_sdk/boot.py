@@ -14,6 +14,7 @@ import sys
 
 from ext_sdk.core.stdio import PeerGone, Stdio
 from ext_sdk.core.wire.errors import MessageError
+from ext_sdk.core.wire.json_codec import loads, quote
 from ext_sdk.core.wire.jsonrpc import Request, parse
 
 from .core import gevals_spec
@@ -103,9 +104,17 @@ def run(load: Callable[[], Definition], arguments: Sequence[str], prepared: str 
 
         return main(load(), arguments)
     stdio = Stdio.claim()
-    _end_on_signals()
+    if TYPE_CHECKING:
+        import signal as _signal
+    else:
+        import _signal  # `signal` imports `enum`
+    for number in (_signal.SIGTERM, _signal.SIGHUP):  # until the server handles them: nothing needs a cleanup yet
+        _signal.signal(number, lambda *_: os._exit(0))
     try:
-        received, eof = _first_line(stdio)
+        received, eof = b"", False  # up to the first line feed
+        while b"\n" not in received and not eof:
+            data = stdio.read()
+            received, eof = received + data, not data
         manifest_sent = prepared is not None and _answer_initialize(stdio, received, prepared)
         definition = load()
         from .core.redaction.redactor import Redactor
@@ -116,27 +125,6 @@ def run(load: Callable[[], Definition], arguments: Sequence[str], prepared: str 
         return server.run(InitialIO(received, manifest_sent=manifest_sent, eof=eof))
     except (PeerGone, KeyboardInterrupt):
         return 1  # nothing was started that needs a cleanup
-
-
-def _end_on_signals() -> None:
-    """Exit with 0 on SIGTERM and SIGHUP until the server handles them: nothing was started that needs a cleanup."""
-    if TYPE_CHECKING:
-        import signal as _signal
-    else:
-        import _signal  # `signal` imports `enum`
-
-    for number in (_signal.SIGTERM, _signal.SIGHUP):
-        _signal.signal(number, lambda *_: os._exit(0))
-
-
-def _first_line(stdio: Stdio) -> tuple[bytes, bool]:
-    """Read up to the first line feed or the end; return the bytes, and True at the end."""
-    received = bytearray()
-    while data := stdio.read():
-        received += data
-        if b"\n" in data:
-            return bytes(received), False
-    return bytes(received), True
 
 
 def _answer_initialize(stdio: Stdio, received: bytes, prepared: str) -> bool:
@@ -160,16 +148,20 @@ def _answer_initialize(stdio: Stdio, received: bytes, prepared: str) -> bool:
     config = params.get("config")
     if not (config is None or config == {} or _is_certainly_valid(config, prepared)):
         return False
-    id = _encoded_id(request.id)
-    if id is None:
+    id = request.id
+    # Hosts count, or use short names; another id needs an encoder, or may be too long.
+    if isinstance(id, int) and -(2**63) <= id < 2**63:
+        encoded = b"%d" % id
+    elif isinstance(id, str) and len(id) <= 100:
+        encoded = quote(id).encode("utf-8", "backslashreplace")
+    else:
         return False
-    stdio.write(b'{"jsonrpc":"2.0","id":' + id + b',"result":' + manifest + b"}\n")
+    stdio.write(b'{"jsonrpc":"2.0","id":' + encoded + b',"result":' + manifest + b"}\n")
     return True
 
 
 def _is_certainly_valid(config: object, prepared: str) -> bool:
     """Return True if the schema next to the prepared manifest accepts a configuration."""
-    from ext_sdk.core.wire.json_codec import loads
     from ext_sdk.server.config_check import certainly_valid
 
     try:
@@ -177,17 +169,6 @@ def _is_certainly_valid(config: object, prepared: str) -> bool:
     except OSError:
         return False
     return certainly_valid(config, schema)
-
-
-def _encoded_id(id: object) -> bytes | None:
-    """Return an id as JSON, or None if that needs an encoder or may be too long: hosts count, or use short names."""
-    if isinstance(id, int) and -(2**63) <= id < 2**63:
-        return b"%d" % id
-    if isinstance(id, str) and len(id) <= 100:
-        from ext_sdk.core.wire.json_codec import quote
-
-        return quote(id).encode("utf-8", "backslashreplace")
-    return None
 
 
 def _read(path: str) -> bytes:

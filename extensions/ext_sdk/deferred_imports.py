@@ -87,7 +87,13 @@ def defer(modules: Mapping[str, Mapping[str, str]], used_later: Iterable[tuple[s
     for name in modules:
         if name in sys.modules:
             continue
-        spec = _find_spec(name)
+        package, _, _ = name.rpartition(".")
+        spec: ModuleSpec | None
+        if not package or package in sys.modules:
+            spec = find_spec(name)
+        else:  # `find_spec` would run the code of the package
+            parent = find_spec(package)
+            spec = parent and PathFinder.find_spec(name, parent.submodule_search_locations)
         if spec is None:
             continue
         module = module_from_spec(spec)
@@ -102,15 +108,6 @@ def attach() -> None:
         package, _, last = name.rpartition(".")
         if package in sys.modules and isinstance(sys.modules.get(name), Deferred):
             vars(sys.modules[package]).setdefault(last, sys.modules[name])
-
-
-def _find_spec(name: str) -> ModuleSpec | None:
-    """Return the spec of a module; unlike `find_spec`, without running the code of its package."""
-    package, _, _ = name.rpartition(".")
-    if not package or package in sys.modules:
-        return find_spec(name)
-    parent = find_spec(package)
-    return parent and PathFinder.find_spec(name, parent.submodule_search_locations)
 
 
 def complete(name: str) -> None:

@@ -128,7 +128,7 @@ class Duration:
 
 
 def _part(text: str, at: int) -> tuple[int, int]:
-    """One number with its unit at ``text[at:]``: its nanoseconds, and where the next part begins."""
+    """Return the nanoseconds of the number with its unit at ``text[at:]``, and the start of the next part."""
     point = _run(text, at, _DIGITS)
     whole = text[at:point]
     end = point
@@ -143,17 +143,11 @@ def _part(text: str, at: int) -> tuple[int, int]:
     unit = _NANOSECONDS.get(text[end:unit_end])
     if unit is None:
         raise _invalid(text, f"unknown unit {_short(text[end:unit_end])}" if unit_end > end else "a unit is missing")
-    return _product(text, whole, unit) + _fraction(fraction, unit), unit_end
-
-
-def _product(text: str, whole: str, unit: int) -> int:
     significant = whole.lstrip("0")
-    if len(significant) > 19:  # 2**63 has 19 digits; beyond that int() itself would be slow
+    # 2**63 has 19 digits; beyond that int() itself would be slow.
+    if len(significant) > 19 or (product := int(significant or "0") * unit) > _MOST:
         raise _out_of_range(text)
-    product = int(significant or "0") * unit
-    if product > _MOST:
-        raise _out_of_range(text)
-    return product
+    return product + _fraction(fraction, unit), unit_end
 
 
 def _fraction(digits: str, unit: int) -> int:
@@ -168,7 +162,7 @@ def _fraction(digits: str, unit: int) -> int:
 
 
 def _decimal(value: int, places: int) -> str:
-    """``value`` / 10**places, without trailing zeros."""
+    """Return ``value`` / 10**places, without trailing zeros."""
     whole, fraction = divmod(value, 10**places)
     return f"{whole}.{fraction:0{places}}".rstrip("0").rstrip(".")
 

@@ -65,9 +65,6 @@ class Operation:
         if not self.description and sys.flags.optimize < 2:  # -OO removes docstrings
             raise TypeError(f"operation {name!r} needs a docstring: users read it in the manifest")
 
-    def __call__(self, args: Args, context: Context) -> Result:
-        return self.function(args, context)
-
     @property
     def verbatim(self) -> frozenset[str]:
         """Names of the arguments in which `${NAME.key}` is not replaced; computed at the first call."""
@@ -86,22 +83,18 @@ def _is_verbatim(kind: object) -> bool:
     return get_origin(kind) in {Union, UnionType} and any(map(_is_verbatim, get_args(kind)))
 
 
-def _first_annotation(function: Function) -> object:
-    """Return the annotation of the first of two parameters; None for another signature."""
-    code = getattr(function, "__code__", None)
-    if code and code.co_argcount == 2 and not hasattr(function, "__wrapped__"):
-        names = code.co_varnames
-        if not code.co_kwonlyargcount and not code.co_flags & (CO_VARARGS | CO_VARKEYWORDS):
-            return function.__annotations__.get(names[0])
-    import inspect  # for functions that are decorated or wrong, since it takes 5 ms
-
-    parameters = list(inspect.signature(function).parameters.values())
-    return parameters[0].annotation if len(parameters) == 2 else None
-
-
 def _args_type(function: Function) -> type[Args]:
     """Return the class of a function's first argument; the annotation of the second may be for type checkers only."""
-    annotation = _first_annotation(function)
+    code = getattr(function, "__code__", None)
+    variable = code is None or code.co_kwonlyargcount or code.co_flags & (CO_VARARGS | CO_VARKEYWORDS)
+    annotation: object
+    if code and code.co_argcount == 2 and not variable and not hasattr(function, "__wrapped__"):
+        annotation = function.__annotations__.get(code.co_varnames[0])
+    else:
+        import inspect  # for functions that are decorated or wrong, since it takes 5 ms
+
+        parameters = list(inspect.signature(function).parameters.values())
+        annotation = parameters[0].annotation if len(parameters) == 2 else None
     annotations = {} if annotation is None else {"args": annotation}
     hints = get_type_hints(type("Annotations", (), {"__annotations__": annotations}), function.__globals__)
     args_type = hints.get("args")

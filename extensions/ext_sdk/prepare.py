@@ -23,8 +23,6 @@ from .duration import Duration
 from .extension import Extension
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from .args import Config, Schema
 
 
@@ -74,18 +72,13 @@ def _struct(kind: inspect.StructType) -> Schema | bool:
     }
     if required := [field.encode_name for field in kind.fields if field.required]:
         schema["required"] = required
-    checks: list[Schema | bool] = [{"check": check} if check else False for check in _checks(kind.cls)]
+    checks: list[Schema | bool] = []  # of the class and of those that it extends
+    for base in kind.cls.__mro__:
+        if "early_check" in vars(base):
+            checks.append({"check": str(vars(base)["early_check"])})
+        elif "__post_init__" in vars(base):
+            checks.append(False)
     return schema | ({"allOf": checks} if checks else {})
-
-
-def _checks(args_type: type) -> Iterator[str]:
-    """Yield the early checks of a class and of those that it extends; "" for a `__post_init__` that has none."""
-    for each in args_type.__mro__:
-        members = vars(each)
-        if "early_check" in members:
-            yield str(members["early_check"])
-        elif "__post_init__" in members:
-            yield ""
 
 
 def prepared(target: str) -> dict[Path, bytes]:

@@ -198,7 +198,12 @@ class _Comparison:
         """Return the first difference of two values."""
         self._count()
         if isinstance(expected, Mapping) and isinstance(found, Mapping):
-            return self._members(expected, found, at)
+            names = [*expected, *(() if self._partial else (name for name in found if name not in expected))]
+            for name in names:
+                pair = expected.get(name, MISSING), found.get(name, MISSING)
+                if difference := self.of(*pair, at + member_path(name)):
+                    return difference
+            return None
         if isinstance(expected, (list, tuple)) and isinstance(found, (list, tuple)):
             return self._in_place(expected, found, at) if self._lists == "exact" else self._taken(expected, found, at)
         same = _comparable(expected) == _comparable(found) and expected == found
@@ -213,13 +218,6 @@ class _Comparison:
             raise TooManyComparisons(
                 f"comparing arrays with `lists: {self._lists}` took over {MOST_COMPARISONS:,} comparisons"
             )
-
-    def _members(self, expected: Mapping[str, object], found: Mapping[str, object], at: str) -> Difference | None:
-        names = [*expected, *(() if self._partial else (name for name in found if name not in expected))]
-        for name in names:
-            if difference := self.of(expected.get(name, MISSING), found.get(name, MISSING), at + member_path(name)):
-                return difference
-        return None
 
     def _in_place(self, expected: Sequence[object], found: Sequence[object], at: str) -> Difference | None:
         for index in range(max(len(expected), len(found))):

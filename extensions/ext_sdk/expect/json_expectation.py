@@ -16,7 +16,7 @@ from .regex import Searcher, SearchFailed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Sequence
 
     from .check import Redact
     from .json_path import Node
@@ -111,73 +111,61 @@ def check_json(
     Returns:
         One Check for each comparison; with `nodes: all` one for all values, which shows the first that fails.
     """
-    return _Comparison(expectation, where, searcher, redact).checks(document)
+    from ext_sdk.expect import json_path
+
+    place = f"{where} at {expectation.path}"
+    checks: list[Check] = []
+    try:
+        nodes = json_path.select(expectation.path, document, searcher)
+        if not isinstance(expectation.exists, UnsetType):
+            what = "to exist" if expectation.exists else "not to exist"
+            found = shown(nodes[0].value, redact_named(nodes[0].path, redact)) if nodes else "nothing"
+            checks.append(Check(bool(nodes) == expectation.exists, what, "", found, where=place))
+        if not isinstance(expectation.count, UnsetType):
+            checks += check_integer(expectation.count, len(nodes), where=f"number of values of {place}")
+        if expectation.given(besides=(*_HOW, "exists", "count")):
+            checks += _check_nodes(expectation, nodes, where, searcher, redact)
+    except (json_path.PathFailed, SearchFailed, RecursionError) as error:
+        return [Check.failed("to be checked", f"an error: {error}", where=place)]
+    return checks
 
 
-class _Comparison:
-    """Comparisons of the values at one path with an expectation."""
+def _check_nodes(
+    wanted: JsonExpectation, nodes: Sequence[Node], where: str, searcher: Searcher, redact: Redact
+) -> list[Check]:
+    """Compare the selected values; with several nodes, return one check for each comparison."""
+    place = f"{where} at {wanted.path}"
+    if not nodes:
+        return [Check.failed("to select a value", "nothing", where=place)]
+    if wanted.nodes == "one" and len(nodes) > 1:
+        found = f"{len(nodes)}; say `nodes: all` or `nodes: any`, or make the path narrower"
+        return [Check.failed("to select one value", found, where=place)]
+    checks = []
+    for number, node in enumerate(nodes):
+        if number % NODES == NODES - 1:
+            searcher.check_time()
+        node_place = place if len(nodes) == 1 else f"{where} at {node.path}"
+        checks.append(_check_value(wanted, node, node_place, searcher, redact_named(node.path, redact)))
+    if wanted.nodes == "any":
+        return min(checks, key=lambda of_value: sum(not check.ok for check in of_value))
+    return [next((check for check in column if not check.ok), column[0]) for column in zip(*checks, strict=True)]
 
-    def __init__(self, wanted: JsonExpectation, where: str, searcher: Searcher, redact: Redact) -> None:
-        self._wanted = wanted
-        self._where = where
-        self._place = f"{where} at {wanted.path}"
-        self._searcher = searcher
-        self._redact = redact
 
-    def checks(self, document: object) -> list[Check]:
-        """Make all comparisons of the expectation."""
-        from ext_sdk.expect import json_path
-
-        try:
-            nodes = json_path.select(self._wanted.path, document, self._searcher)
-            return [*self._of_the_selection(nodes), *self._of_the_values(nodes)]
-        except (json_path.PathFailed, SearchFailed, RecursionError) as error:
-            return [Check.failed("to be checked", f"an error: {error}", where=self._place)]
-
-    def _of_the_selection(self, nodes: Sequence[Node]) -> Iterator[Check]:
-        wanted = self._wanted
-        if not isinstance(wanted.exists, UnsetType):
-            what = "to exist" if wanted.exists else "not to exist"
-            found = shown(nodes[0].value, redact_named(nodes[0].path, self._redact)) if nodes else "nothing"
-            yield Check(bool(nodes) == wanted.exists, what, "", found, where=self._place)
-        if not isinstance(wanted.count, UnsetType):
-            yield from check_integer(wanted.count, len(nodes), where=f"number of values of {self._place}")
-
-    def _of_the_values(self, nodes: Sequence[Node]) -> list[Check]:
-        wanted = self._wanted
-        if not wanted.given(besides=(*_HOW, "exists", "count")):
-            return []
-        if not nodes:
-            return [Check.failed("to select a value", "nothing", where=self._place)]
-        if wanted.nodes == "one" and len(nodes) > 1:
-            found = f"{len(nodes)}; say `nodes: all` or `nodes: any`, or make the path narrower"
-            return [Check.failed("to select one value", found, where=self._place)]
-        places = [self._place] if len(nodes) == 1 else [f"{self._where} at {node.path}" for node in nodes]
-        checks = []
-        for number, (node, place) in enumerate(zip(nodes, places, strict=True)):
-            if number % NODES == NODES - 1:
-                self._searcher.check_time()
-            checks.append(self._of_one_value(node, place))
-        if wanted.nodes == "any":
-            return min(checks, key=lambda of_value: sum(not check.ok for check in of_value))
-        return [next((check for check in column if not check.ok), column[0]) for column in zip(*checks, strict=True)]
-
-    def _of_one_value(self, node: Node, place: str) -> list[Check]:
-        wanted, value = self._wanted, node.value
-        redact = redact_named(node.path, self._redact)
-        found = f"{shown(value, redact)} ({type_name(value)})"
-        checks = []
-        for name, what, holds in _COMPARISONS:
-            bound: object = getattr(wanted, name)
-            if bound is not UNSET:
-                text = str(bound) if name == "type" else shown(bound, redact)
-                checks.append(Check(holds(value, bound), what, text, found, where=place))
-        if isinstance(wanted.matches, str):
-            matched = isinstance(value, str) and self._searcher.search(wanted.matches, value) is not None
-            checks.append(Check(matched, "to match", quoted(wanted.matches, redact), found, where=place))
-        if not isinstance(wanted.length, UnsetType):
-            if isinstance(value, (str, list, dict)):
-                checks += check_integer(wanted.length, len(value), where=f"length of {place}")
-            else:
-                checks.append(Check.failed("to have a length", found, where=place))
-        return checks
+def _check_value(wanted: JsonExpectation, node: Node, place: str, searcher: Searcher, redact: Redact) -> list[Check]:
+    value = node.value
+    found = f"{shown(value, redact)} ({type_name(value)})"
+    checks = []
+    for name, what, holds in _COMPARISONS:
+        bound: object = getattr(wanted, name)
+        if bound is not UNSET:
+            text = str(bound) if name == "type" else shown(bound, redact)
+            checks.append(Check(holds(value, bound), what, text, found, where=place))
+    if isinstance(wanted.matches, str):
+        matched = isinstance(value, str) and searcher.search(wanted.matches, value) is not None
+        checks.append(Check(matched, "to match", quoted(wanted.matches, redact), found, where=place))
+    if not isinstance(wanted.length, UnsetType):
+        if isinstance(value, (str, list, dict)):
+            checks += check_integer(wanted.length, len(value), where=f"length of {place}")
+        else:
+            checks.append(Check.failed("to have a length", found, where=place))
+    return checks

@@ -70,7 +70,12 @@ def check_schema(
         return Check(ok=True, what="to fit the schema", where=where)
     steps = answer["at"]
     assert isinstance(steps, list)
-    found = _at(document, steps)
+    found = document
+    for step in steps:
+        if isinstance(found, list):
+            found = found[step] if isinstance(step, int) else None
+        elif isinstance(found, dict):
+            found = found[step]
     path = "".join(f"[{step}]" if isinstance(step, int) else member_path(step) for step in steps)
     redact = redact_named(path, redact)
     missing = answer.get("missing")
@@ -88,16 +93,6 @@ def check_schema(
         f"{shown(found, redact)} ({type_name(found)}){more}",
         where=f"{where} at ${path}",
     )
-
-
-def _at(document: object, steps: list[object]) -> object:
-    """Return the value at a path of the library."""
-    for step in steps:
-        if isinstance(document, list):
-            document = document[step] if isinstance(step, int) else None
-        elif isinstance(document, dict):
-            document = document[step]
-    return document
 
 
 def _ask(schema: Schema, text: str, limit: float) -> dict[str, object]:

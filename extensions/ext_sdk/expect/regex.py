@@ -126,10 +126,6 @@ class Searcher:
             SearchFailed: it took longer than the limit, needed too much memory, or the pattern is invalid.
         """
         flags = re.IGNORECASE if ignore_case else re.NOFLAG
-        spans = self._ask(pattern, text, flags)
-        return Found(text, spans, re.compile(pattern).groupindex) if spans else None
-
-    def _ask(self, pattern: str, text: str, flags: int) -> list[tuple[int, int]]:
         data = [part.encode("utf-8", "surrogatepass") for part in (pattern, text)]
         child = self._started()
         requests, answers = cast("IO[bytes]", child.stdin), cast("IO[bytes]", child.stdout)
@@ -138,10 +134,16 @@ class Searcher:
             requests.flush()
             if not select.select([answers], [], [], min(self._limit + GRACE, self.remaining()))[0]:
                 child.kill()
-            return _answer(answers)
+            status, count = _ANSWER.unpack(_exactly(answers, _ANSWER.size))
+            if status == _ERROR:
+                raise SearchFailed(_exactly(answers, count).decode())
+            if status != _FOUND:
+                return None
+            spans: list[tuple[int, int]] = list(_SPAN.iter_unpack(_exactly(answers, _SPAN.size * count)))
         except (BrokenPipeError, EOFError):
             self.close()
             raise SearchFailed(self._how_it_ended(child.returncode, pattern)) from None
+        return Found(text, spans, re.compile(pattern).groupindex) if spans else None
 
     def _started(self) -> subprocess.Popen[bytes]:
         if self._child is None:
@@ -165,13 +167,6 @@ class Searcher:
         if status in {-signal.SIGALRM, -signal.SIGKILL}:
             return f"searching for {pattern!r:.200} took longer than {self._limit:g} s; make the pattern simpler"
         return f"the process that searched for {pattern!r:.200} ended with status {status}"
-
-
-def _answer(stream: IO[bytes]) -> list[tuple[int, int]]:
-    status, count = _ANSWER.unpack(_exactly(stream, _ANSWER.size))
-    if status == _ERROR:
-        raise SearchFailed(_exactly(stream, count).decode())
-    return list(_SPAN.iter_unpack(_exactly(stream, _SPAN.size * count))) if status == _FOUND else []
 
 
 def _exactly(stream: IO[bytes], count: int) -> bytes:

@@ -173,16 +173,16 @@ class _Comparison:
     def _patterns(self) -> Iterator[Check]:
         for what, patterns in (("to match", self._wanted.matches), ("not to match", self._wanted.not_matches)):
             for pattern in _many(patterns):
-                yield self._pattern(pattern, what)
-
-    def _pattern(self, wanted: str, what: str) -> Check:
-        try:
-            found = self._searcher.search(wanted, self._text, ignore_case=self._wanted.ignore_case)
-        except SearchFailed as error:
-            return Check.failed(f"{what} {self._quoted(wanted)}", f"an error: {error}", where=self._where)
-        if what == "to match":
-            return self._check(found is not None, what, self._quoted(wanted))
-        return self._unwanted(found.start if found else -1, self._text, what, wanted)
+                try:
+                    match = self._searcher.search(pattern, self._text, ignore_case=self._wanted.ignore_case)
+                except SearchFailed as error:
+                    failed = f"{what} {self._quoted(pattern)}"
+                    yield Check.failed(failed, f"an error: {error}", where=self._where)
+                    continue
+                if what == "to match":
+                    yield self._check(match is not None, what, self._quoted(pattern))
+                else:
+                    yield self._unwanted(match.start if match else -1, self._text, what, pattern)
 
     def _unwanted(self, at: int, text: str, what: str, unwanted: str) -> Check:
         """Return a check with the line that holds an unwanted text at position `at`; -1: it was not found."""

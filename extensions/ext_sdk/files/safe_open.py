@@ -34,7 +34,16 @@ SEARCH = getattr(os, "O_PATH", os.O_RDONLY)
 def safe_opener() -> Opener:
     """Return the best function of this system."""
     by_kernel = _kernel_opener()
-    return by_kernel if by_kernel and _works(by_kernel) else open_by_walk
+    if by_kernel is None:
+        return open_by_walk
+    directory = os.open("/", os.O_RDONLY)
+    try:
+        os.close(by_kernel(directory, ".", SEARCH, 0))
+    except OSError:  # an older or another kernel, or a sandbox that filters calls
+        return open_by_walk
+    finally:
+        os.close(directory)
+    return by_kernel
 
 
 def _kernel_opener() -> Opener | None:
@@ -69,17 +78,6 @@ def _kernel_opener() -> Opener | None:
     return open_by_kernel
 
 
-def _works(open_beneath: Opener) -> bool:
-    directory = os.open("/", os.O_RDONLY)
-    try:
-        os.close(open_beneath(directory, ".", SEARCH, 0))
-    except OSError:  # an older or another kernel, or a sandbox that filters calls
-        return False
-    finally:
-        os.close(directory)
-    return True
-
-
 def open_by_walk(directory: int, path: str, flags: int, mode: int) -> int:
     """Open a path component by component. Raises OSError, with EXDEV if the path escapes."""
     opened = [os.dup(directory)]
@@ -94,7 +92,11 @@ def open_by_walk(directory: int, path: str, flags: int, mode: int) -> int:
                 os.close(opened.pop())
             elif target := _link(part, opened[-1], follow=bool(parts) or not flags & os.O_NOFOLLOW):
                 links += 1
-                parts.extendleft(reversed(_link_parts(target, path, links)))
+                if links > MOST_LINKS:
+                    raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), path)
+                if target.startswith("/"):
+                    raise OSError(errno.EXDEV, os.strerror(errno.EXDEV), path)
+                parts.extendleft(reversed(_parts(target)))
             elif parts:
                 opened.append(os.open(part, SEARCH | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=opened[-1]))
             else:
@@ -116,11 +118,3 @@ def _link(part: str, directory: int, *, follow: bool) -> str:
     except FileNotFoundError:
         return ""
     return os.readlink(part, dir_fd=directory) if is_link and follow else ""
-
-
-def _link_parts(target: str, path: str, links: int) -> list[str]:
-    if links > MOST_LINKS:
-        raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), path)
-    if target.startswith("/"):
-        raise OSError(errno.EXDEV, os.strerror(errno.EXDEV), path)
-    return _parts(target)

@@ -62,7 +62,11 @@ class Workdir:
 
     def relative(self, text: str) -> str:
         """Return the path relative to the directory, without `.` and `..`; "." for the directory itself."""
-        if not _is_name(text):
+        try:
+            valid = bool(text) and b"\0" not in os.fsencode(text)
+        except UnicodeEncodeError:
+            valid = False
+        if not valid:
             raise PathEscapes(text, str(self.root), "it is empty, or has a NUL or half a character")
         kept: list[str] = []
         for part in self._relative_parts(text):
@@ -281,13 +285,6 @@ class Workdir:
                 shutil.rmtree(name, dir_fd=directory)
             else:
                 os.unlink(name, dir_fd=directory)
-
-
-def _is_name(text: str) -> bool:
-    try:
-        return bool(text) and b"\0" not in os.fsencode(text)
-    except UnicodeEncodeError:
-        return False
 
 
 def _lstat(name: str, directory: int) -> os.stat_result | None:

@@ -78,7 +78,12 @@ def _serve(extension: Definition, parser: argparse.ArgumentParser, arguments: Se
     if arguments[0] in extension.operations:
         raise _UsageError(f"{arguments[0]} is an operation: {parser.prog} call {arguments[0]} '{{…}}'")
     try:
-        chosen = _parsed(parser, arguments)
+        chosen, left = parser.parse_known_args(arguments)
+        # Options may be between OPERATION and ARGS, which `parse_args` refuses.
+        if left and chosen.command == "call" and chosen.operation and not (chosen.args or left[0].startswith("-")):
+            chosen.args = left.pop(0)
+        if left:
+            parser.error(f"unrecognized arguments: {' '.join(left)}")
     except SystemExit as end:  # --help, --version, or a usage error, which was printed
         return int(end.code or 0)
     if chosen.manifest:
@@ -143,16 +148,6 @@ def _parser(extension: Definition, program: str) -> argparse.ArgumentParser:
     return parser
 
 
-def _parsed(parser: argparse.ArgumentParser, arguments: Sequence[str]) -> argparse.Namespace:
-    """Parse arguments with options between OPERATION and ARGS, which `parse_args` refuses."""
-    chosen, left = parser.parse_known_args(arguments)
-    if left and chosen.command == "call" and chosen.operation and chosen.args is None and not left[0].startswith("-"):
-        chosen.args = left.pop(0)
-    if left:
-        parser.error(f"unrecognized arguments: {' '.join(left)}")
-    return chosen
-
-
 def _json(text: str, name: str) -> object:
     try:
         return loads(text)
@@ -193,24 +188,19 @@ def _call(extension: Definition, chosen: argparse.Namespace, config: object) -> 
 
 
 def _params(chosen: argparse.Namespace) -> dict[str, object]:
-    context: dict[str, object] = {
-        "workdir": chosen.workdir,
-        "phase": chosen.phase,
-        "env": dict(map(_variable, chosen.env)),
-    }
+    env: dict[str, str] = {}
+    for text in chosen.env:
+        name, equals, value = text.partition("=")
+        if not equals or not name:
+            raise _UsageError(f"--env: expected NAME=VALUE, found {text!r}")
+        env[name] = value
+    context: dict[str, object] = {"workdir": chosen.workdir, "phase": chosen.phase, "env": env}
     if chosen.timeout:
         context["timeout"] = chosen.timeout
     if chosen.agent_output is not None:
         context |= {"phase": "verify", "agent": {"prompt": "", "output": chosen.agent_output}}
     args = _json(chosen.args, "ARGS") if chosen.args else None
     return {"operation": chosen.operation, "args": args, "context": context}
-
-
-def _variable(text: str) -> tuple[str, str]:
-    name, equals, value = text.partition("=")
-    if not equals or not name:
-        raise _UsageError(f"--env: expected NAME=VALUE, found {text!r}")
-    return name, value
 
 
 WIDTH = 110  # columns of a list of members
@@ -249,7 +239,11 @@ def operation_text(operation: Operation, program: str) -> str:
         lines.append(f"  {field} ({_kind(schema)}{', required' if field in required else fallback})")
         if "description" in schema:
             lines.append(f"      {schema['description']}")
-        if members := _member_names(schema):
+        members: dict[str, None] = {}  # of an object, or of each object of a list
+        for branch in branches_of(schema):
+            items = branch.get("items")
+            members |= dict.fromkeys(properties_of(items if isinstance(items, dict) and items else branch))
+        if members:
             text = f"members: {', '.join(members)}"
             lines += textwrap.wrap(text, WIDTH, initial_indent=" " * 6, subsequent_indent=" " * 8)
     if operation.example:
@@ -271,15 +265,6 @@ def result_text(result: Result) -> str:
 def _typed(operation: Operation, program: str) -> str:
     """Return an operation's example as a command line."""
     return f"{program} call {operation.name} {shlex.quote(dumps(operation.example))}"
-
-
-def _member_names(schema: Schema) -> list[str]:
-    """Return the names of the members of an object, or of each object of a list."""
-    names: dict[str, None] = {}
-    for branch in branches_of(schema):
-        items = branch.get("items")
-        names |= dict.fromkeys(properties_of(items if isinstance(items, dict) and items else branch))
-    return list(names)
 
 
 def _kind(schema: Schema) -> str:

@@ -82,8 +82,13 @@ class LineLimiter:
         line = encode(Notification(LOG, params))
         if len(line) > BUDGET_BYTES:
             params["message"] = cut(str(params["message"]), BUDGET_BYTES // 2)
-            if data:
-                params["data"] = _cut_data(params["data"], BUDGET_BYTES // 2 - 200)
+            values = params.get("data")
+            if isinstance(values, dict):  # each value as text, cut to an equal share, if that is long enough
+                share = (BUDGET_BYTES // 2 - 200) // len(values) - max(map(_size, values)) - 2
+                texts = {name: value if isinstance(value, str) else dumps(value) for name, value in values.items()}
+                shorter: dict[str, object] = {name: cut(text, share) for name, text in texts.items()}
+                long_enough = share >= _SMALLEST_TEXT_BYTES
+                params["data"] = shorter if long_enough else {"cut": f"{len(values)} values that do not fit a line"}
             line = encode(Notification(LOG, params))
         return line + b"\n"
 
@@ -198,12 +203,3 @@ def _json_or_text(value: object) -> object:
         if not is_too_deep(value):
             return value
     return f"a {type(value).__name__} that is nested too deeply"
-
-
-def _cut_data(data: object, room: int) -> dict[str, object]:
-    """Return data that fits: each value as text, cut to an equal share; only their number if that is too short."""
-    values = data if isinstance(data, dict) else {}
-    share = room // max(1, len(values)) - max(map(_size, values), default=0) - 2
-    if share < _SMALLEST_TEXT_BYTES:
-        return {"cut": f"{len(values)} values that do not fit a line"}
-    return {name: cut(value if isinstance(value, str) else dumps(value), share) for name, value in values.items()}

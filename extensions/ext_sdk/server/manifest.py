@@ -79,8 +79,10 @@ def _referring(schema: object, name: str, repeated: set[str], definitions: dict[
     if text in repeated:
         of_the_place = {key: value for key, value in schema.items() if key in _OF_THE_PLACE}
         if text not in definitions:
-            title = str(schema.get("title") or name)
-            definitions[text] = (_free(title, definitions), {})  # first: reserves the name for schemas within
+            title, taken = str(schema.get("title") or name), {definition for definition, _ in definitions.values()}
+            names = (f"{title}{number or ''}" for number in range(len(taken) + 1))
+            free = next(name for name in names if name not in taken)
+            definitions[text] = (free, {})  # first: reserves the name for schemas within
             definition = {key: value for key, value in schema.items() if key not in of_the_place}
             definitions[text][1].update(_members(definition, name, repeated, definitions))
         return {"$ref": f"#/$defs/{definitions[text][0]}"} | of_the_place
@@ -101,11 +103,6 @@ def _members(
         else:
             members[key] = _referring(value, name, repeated, definitions)
     return members
-
-
-def _free(name: str, definitions: dict[str, tuple[str, Schema]]) -> str:
-    taken = {definition for definition, _ in definitions.values()}
-    return next(f"{name}{number or ''}" for number in range(len(taken) + 1) if f"{name}{number or ''}" not in taken)
 
 
 LIMIT_BYTES = 60 * 1024  # as for every line, see `line_limit`

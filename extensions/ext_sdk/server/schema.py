@@ -111,7 +111,11 @@ def _struct(kind: inspect.StructType, within: tuple[type, ...]) -> Schema:
     if kind.cls in within:
         return {"type": "object"}
     inner = (*within, kind.cls)
-    properties: dict[str, Schema] = {field.encode_name: _property(field, inner) for field in kind.fields}
+    properties: dict[str, Schema] = {}
+    for field in kind.fields:
+        properties[field.encode_name] = _of(field.type, inner)
+        if field.default is not msgspec.NODEFAULT and field.default is not None:
+            properties[field.encode_name] |= {"default": msgspec.to_builtins(field.default, enc_hook=str)}
     required = [field.encode_name for field in kind.fields if field.required]
     if kind.tag_field is not None:
         tag: Schema = {"enum": [kind.tag]}
@@ -125,14 +129,6 @@ def _struct(kind: inspect.StructType, within: tuple[type, ...]) -> Schema:
     for rule in getattr(kind.cls, "__alternatives__", ()):
         schema[rule.keyword] = rule.schema(kind.cls, names)
     return schema
-
-
-def _property(field: inspect.Field, within: tuple[type, ...]) -> Schema:
-    schema = _of(field.type, within)
-    default = field.default
-    if default is msgspec.NODEFAULT or default is None:
-        return schema
-    return schema | {"default": msgspec.to_builtins(default, enc_hook=str)}
 
 
 def _union(kind: inspect.UnionType, within: tuple[type, ...]) -> Schema:

@@ -167,22 +167,18 @@ class Workers:
         threading.Thread(target=self._work, args=(task,), daemon=True, name="operation").start()
 
     def _work(self, task: Callable[[], None]) -> None:
-        next_task: Callable[[], None] | None = task
-        while next_task:
-            next_task()
-            next_task = self._next()
-
-    def _next(self) -> Callable[[], None] | None:
-        with self._lock:
-            self._idle += 1
-        try:
-            return self._tasks.get(timeout=IDLE_SECONDS)
-        except Empty:
+        while True:
+            task()
             with self._lock:
-                if self._idle:
-                    self._idle -= 1
-                    return None
-        return self._tasks.get()  # `run` has counted on this thread meanwhile
+                self._idle += 1
+            try:
+                task = self._tasks.get(timeout=IDLE_SECONDS)
+            except Empty:
+                with self._lock:
+                    if self._idle:
+                        self._idle -= 1
+                        return
+                task = self._tasks.get()  # `run` has counted on this thread meanwhile
 
 
 CLEANUP_SECONDS = 3.0  # mcpchecker kills the process 5 s after its request to shut down

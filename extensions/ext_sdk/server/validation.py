@@ -17,7 +17,7 @@ from ext_sdk.errors import InvalidArgs
 from .schema import branches_of, object_schema, properties_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
 
 MOST_KEYS = 1000  # keys of a map that are tried: each costs a conversion
@@ -45,7 +45,8 @@ def with_keys(path: str, value: object, fails: Callable[[object], bool], *, of_k
             key = _failing_key(value, trail, fails)
             if key is None:
                 return path if not written else written + path[step.start() :], ""
-            written += _written(str(key))
+            shown = cut(str(key), LONGEST_NAME)
+            written += f".{shown}" if _PLAIN.fullmatch(shown) else f"[{dumps(shown)}]"
         else:
             written += step[0]
         trail.append(key)
@@ -54,20 +55,17 @@ def with_keys(path: str, value: object, fails: Callable[[object], bool], *, of_k
 
 def _failing_key(value: object, trail: list[str | int], fails: Callable[[object], bool]) -> str | None:
     """Return the first key of the map at the end of the trail that is refused by itself."""
-    members = _at(value, trail)
+    members = value
+    for step in trail:
+        if isinstance(members, dict):
+            members = members.get(step)
+        else:
+            inside = isinstance(members, list) and isinstance(step, int) and step < len(members)
+            members = members[step] if inside else None  # type: ignore[index]  # a list and an index
     if not isinstance(members, dict):
         return None
     keys = islice(members, MOST_KEYS)
     return next((key for key in keys if fails(_replaced(value, trail, {key: members[key]}))), None)
-
-
-def _at(value: object, trail: list[str | int]) -> object:
-    for key in trail:
-        if isinstance(value, dict):
-            value = value.get(key)
-        else:
-            value = value[key] if isinstance(value, list) and isinstance(key, int) and key < len(value) else None
-    return value
 
 
 def _replaced(value: object, trail: list[str | int], part: Mapping[str, object]) -> object:
@@ -79,11 +77,6 @@ def _replaced(value: object, trail: list[str | int], part: Mapping[str, object])
         return value | {key: _replaced(value.get(key), rest, part)}
     items = list(value) if isinstance(value, list) else []
     return [_replaced(item, rest, part) if at == key else item for at, item in enumerate(items)]
-
-
-def _written(key: str) -> str:
-    shown = cut(key, LONGEST_NAME)
-    return f".{shown}" if _PLAIN.fullmatch(shown) else f"[{dumps(shown)}]"
 
 
 A = TypeVar("A", bound=Args)
@@ -187,8 +180,8 @@ def _explained(
     if unknown := _UNKNOWN.fullmatch(what):
         known = [*properties_of(_schema_at(args_type, path)), *(() if path else extra)]
         name = unknown["name"]
-        told = f"unknown argument {name[:LONGEST_NAME]!r}"
-        return InvalidArgs(field, f"{told}; {suggest(name, known)}" if known else told)
+        problem = f"unknown argument {name[:LONGEST_NAME]!r}"
+        return InvalidArgs(field, f"{problem}; {suggest(name, known)}" if known else problem)
     if missing := _MISSING.fullmatch(what):
         return InvalidArgs(
             f"{named}.{missing['name']}".removeprefix("."), "this argument is required and was not given"
@@ -199,16 +192,21 @@ def _explained(
         kinds = [
             _KINDS[kind] for branch in branches if (kind := str(branch.get("type"))) in _KINDS and not _listed(branch)
         ]
-        told = _choice([*kinds, f"{'one of ' * (len(values) > 1)}{', '.join(map(dumps, values))}"])
-        return InvalidArgs(field, f"expected {told}; found {wrong['found'][:LONGEST_NAME]}")
-    told = _in_our_words(what) + ("" if key else _remedy(what, branches_of(_schema_at(args_type, path))))
-    return InvalidArgs(field, f"the name {dumps(key[:LONGEST_NAME])}: {told}" if key else told)
+        accepted = _choice([*kinds, f"{'one of ' * (len(values) > 1)}{', '.join(map(dumps, values))}"])
+        return InvalidArgs(field, f"expected {accepted}; found {wrong['found'][:LONGEST_NAME]}")
+    problem = what  # of our classes: unchanged; of msgspec: with names of JSON types
+    if what.startswith("Expected `"):
+        problem = _QUOTED.sub(lambda match: _choice(_KINDS.get(kind, kind) for kind in match[1].split(" | ")), what)
+        problem = problem.replace("Expected", "expected", 1).replace(", got ", ", found ")
+    if key:
+        return InvalidArgs(field, f"the name {dumps(key[:LONGEST_NAME])}: {problem}")
+    return InvalidArgs(field, problem + _remedy(what, branches_of(_schema_at(args_type, path))))
 
 
 def _remedy(what: str, branches: Iterable[Schema]) -> str:
     """Return the remedy for a value that YAML read as a number, or for a text that no pattern accepts."""
-    examples = [one.get("examples") for one in branches if one.get("type") == "string"]
-    example = next((dumps(each[0]) for each in examples if isinstance(each, list) and each), "")
+    lists = [branch.get("examples") for branch in branches if branch.get("type") == "string"]
+    example = next((dumps(examples[0]) for examples in lists if isinstance(examples, list) and examples), "")
     if _NO_TEXT.fullmatch(what):
         return f"; quote it, as in {example}" if example else "; quote it"
     return f", such as {example}" if example and "matching regex" in what else ""
@@ -229,14 +227,6 @@ _KINDS = {
 }
 
 
-def _in_our_words(what: str) -> str:
-    """Return a message of msgspec with names of JSON types; messages of our classes stay unchanged."""
-    if not what.startswith("Expected `"):
-        return what
-    told = _QUOTED.sub(lambda match: _choice(_KINDS.get(kind, kind) for kind in match[1].split(" | ")), what)
-    return told.replace("Expected", "expected", 1).replace(", got ", ", found ")
-
-
 def _choice(words: Iterable[str]) -> str:
     """Return `a, b or c`."""
     *others, last = words
@@ -247,16 +237,14 @@ def _schema_at(args_type: type[Args], path: str) -> Schema:
     """Return the schema of the value at this path; a recursive one is expanded once."""
     schema = object_schema(args_type)
     for step in _STEP.finditer(path):
-        inner = [found for branch in branches_of(schema) for found in _within(branch, step["name"])]
+        name = step["name"]  # of a property; None: of the items of an array, or the values of an object
+        inner = []
+        for branch in branches_of(schema):
+            members = properties_of(branch) if name else branch
+            schemas = [members.get(word) for word in ((name,) if name else ("items", "additionalProperties"))]
+            inner += [member for member in schemas if isinstance(member, dict)]
         schema = {"anyOf": inner}
     return schema
-
-
-def _within(branch: Schema, name: str | None) -> Iterator[Schema]:
-    """Yield the schemas of one property, or of the items and values if `name` is None."""
-    places = properties_of(branch) if name else branch
-    found = (places.get(word) for word in ((name,) if name else ("items", "additionalProperties")))
-    yield from (one for one in found if isinstance(one, dict))
 
 
 def _listed(branch: Schema) -> list[object]:

@@ -47,7 +47,16 @@ class Variables:
         with self._lock:
             self._unset(place, name)
             for key, value in outputs.items():
-                self._keep(place, f"{name}.{key}", value)
+                reference = f"{name}.{key}"
+                size = 0 if isinstance(value, NotKept) else len(value)
+                if size > LONGEST_VALUE:
+                    why = f"it has {size:,} characters, and at most {LONGEST_VALUE:,} are kept; {_CAPTURE}"
+                    self._values[place][reference] = NotKept(why)
+                    continue
+                self._values[place][reference] = value
+                if size > LONG:
+                    self._long[place, reference] = size
+                    self._make_room()
 
     def fail(self, place: Place, name: str, operation: str) -> None:
         """Unset a name, because the operation that was to set it failed."""
@@ -62,14 +71,8 @@ class Variables:
             del known[reference]
             self._long.pop((place, reference), None)
 
-    def _keep(self, place: Place, reference: str, value: str | NotKept) -> None:
-        """Keep one value, within the limits."""
-        size = 0 if isinstance(value, NotKept) else len(value)
-        if size > LONGEST_VALUE:
-            value = NotKept(f"it has {size:,} characters, and at most {LONGEST_VALUE:,} are kept; {_CAPTURE}")
-        elif size > LONG:
-            self._long[place, reference] = size
-        self._values[place][reference] = value
+    def _make_room(self) -> None:
+        """Drop the oldest long values beyond the limit of all."""
         while sum(self._long.values()) > MOST_KEPT:
             oldest, dropped = next(iter(self._long)), self._long.pop(next(iter(self._long)))
             self._values[oldest[0]][oldest[1]] = NotKept(
@@ -120,12 +123,20 @@ class Variables:
     def _unknown(self, reference: str, known: Mapping[str, object], place: Place) -> str:
         """Return the reason why a reference has no value, and the remedy."""
         text = f"${{{reference[:LONGEST_NAME]}}}"
+        name = reference.partition(".")[0]
         with self._lock:
-            failed = self._failed.get((place, reference.partition(".")[0]))
+            failed = self._failed.get((place, name))
         if failed:
             return f"{text} was not set: {failed} failed"
         text += f" is not known in this workdir{f', scope {place.scope!r}' if place.scope else ''}"
-        if others := self._others(reference.partition(".")[0], place):
+        with self._lock:
+            scopes = {
+                other.scope
+                for other, values in self._values.items()
+                if other.workdir == place.workdir and any(key.partition(".")[0] == name for key in values)
+            }
+        if scopes := scopes - {place.scope}:
+            others = [f"scope {scope!r}" if scope else "a step without `scope`" for scope in sorted(scopes)]
             text += f" ({', '.join(others)} of this workdir has the name)"
         if known:
             names = suggest(f"${{{reference}}}", [f"${{{name}}}" for name in sorted(known)])
@@ -134,16 +145,6 @@ class Variables:
                 "no operation of this extension has been called with `as: NAME` here, and other extensions keep theirs"
             )
         return f"{text}: {names}; write $${{ for a literal ${{"
-
-    def _others(self, name: str, place: Place) -> list[str]:
-        """Return the other scopes of the workdir in which a name is set, as text."""
-        with self._lock:
-            scopes = {
-                other.scope
-                for other, values in self._values.items()
-                if other.workdir == place.workdir and any(key.partition(".")[0] == name for key in values)
-            }
-        return [f"scope {scope!r}" if scope else "a step without `scope`" for scope in sorted(scopes - {place.scope})]
 
 
 _CAPTURE = "`capture` the part that is needed"

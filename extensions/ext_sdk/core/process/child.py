@@ -104,7 +104,12 @@ class Child:
             except OSError:
                 data = b""
             if not data:
-                self._kill_unsupervised()
+                # The supervisor was killed. The fork server kills what it left, too, but may have been killed as well.
+                session = Session(self.pid)
+                for _ in range(KILL_ROUNDS if self.pid and sys.platform == "linux" else 0):
+                    if not session.members():
+                        break
+                    session.kill()
                 self.gone = self.lost = True
             *lines, self._pending = (self._pending + data).split(b"\n")
             for line in lines:
@@ -162,15 +167,6 @@ class Child:
     def _order(self, line: str) -> None:
         with suppress(OSError):  # the supervisor has exited
             self._control.send(line.encode() + b"\n")
-
-    def _kill_unsupervised(self) -> None:
-        """Kill what a killed supervisor has left. The fork server does this too, but may have been killed as well."""
-        if self.pid and sys.platform == "linux":
-            left = Session(self.pid)
-            for _ in range(KILL_ROUNDS):
-                if not left.members():
-                    return
-                left.kill()
 
     def _take(self, line: str) -> None:
         verb, _, value = line.partition(" ")

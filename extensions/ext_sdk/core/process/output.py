@@ -94,7 +94,13 @@ class LineSplitter:
     def feed(self, data: bytes) -> list[str]:
         """Append output, and return the lines that it completes, without their line endings."""
         *ends, rest = data.split(b"\n")
-        lines = [line for end in ends if (line := self._ended(end)) is not None]
+        lines = []
+        for end in ends:
+            line, self._pending = self._pending + end, b""
+            if self._skipping:
+                self._skipping = False
+            else:
+                lines.append(_text(line[: self._limit]))
         if not self._skipping:
             self._pending += rest
             if len(self._pending) > self._limit:
@@ -115,13 +121,6 @@ class LineSplitter:
         """Return the last line if it had no line ending."""
         line, self._pending = self._pending[: self._limit], b""
         return [_text(line)] if line else []
-
-    def _ended(self, end: bytes) -> str | None:
-        line, self._pending = self._pending + end, b""
-        if self._skipping:
-            self._skipping = False
-            return None
-        return _text(line[: self._limit])
 
 
 def _text(line: bytes) -> str:

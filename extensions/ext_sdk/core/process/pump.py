@@ -107,7 +107,11 @@ class Pump:
                 self._write(descriptor)
             elif descriptor in self._sinks:
                 read = True
-                self._read(descriptor)
+                if data := os.read(descriptor, READ_BYTES):
+                    self._last_byte = time.monotonic()
+                    self._sinks[descriptor](data)
+                else:
+                    self._drop(descriptor)
         self._child.update()
         if self._child.gone:
             self._after_the_end(silent=not ready)
@@ -146,14 +150,6 @@ class Pump:
         if silent and time.monotonic() - self._last_byte >= QUIET:
             for descriptor in list(self._sinks):
                 self._drop(descriptor)
-
-    def _read(self, descriptor: int) -> None:
-        data = os.read(descriptor, READ_BYTES)
-        if not data:
-            self._drop(descriptor)
-            return
-        self._last_byte = time.monotonic()
-        self._sinks[descriptor](data)
 
     def _write(self, stdin: int) -> None:
         try:

@@ -109,7 +109,22 @@ class Spawner:
             SupervisionLost: it can't be supervised.
             ValueError: a NUL in an argument or a variable, or a name of a variable with "=".
         """
-        message = marshal.dumps(_fields(command))
+        env = {
+            _encoded("a variable's name", name): _encoded(f"variable {name}", value)
+            for name, value in command.env.items()
+        }
+        if any(not name or b"=" in name for name in env):
+            raise ValueError("a variable's name is empty or has a '='")
+        launch = Launch(
+            executable=os.fsencode(find_executable(command.argv[0], command.env.get("PATH", os.defpath))),
+            argv=[_encoded("an argument", text) for text in command.argv],
+            env=env,
+            limits=[(number, soft, hard) for number, (soft, hard) in command.limits.items()],
+            umask=-1 if command.umask is None else command.umask,
+            grace=command.grace,
+            keep=command.keep,
+        )
+        message = marshal.dumps({name: getattr(launch, name) for name in Launch.__slots__})
         descriptors = [command.directory, stdin, stdout, stderr]
         try:
             return self._spawn(command.argv[0], message, descriptors)
@@ -126,7 +141,15 @@ class Spawner:
         child = Child(ours, name)
         try:
             with theirs, self._lock:
-                self._send(message, [theirs.fileno(), *descriptors])
+                if self._server is None or self._server[0].poll() is not None:
+                    self._end_server()
+                    self._server = _start_server(self._contained)
+                _, requests = self._server
+                try:
+                    socket.send_fds(requests, [len(message).to_bytes(4, "big")], [theirs.fileno(), *descriptors])
+                    requests.sendall(message)
+                except OSError as error:
+                    raise _NotWatched(f"the fork server has ended: {error}") from error
             child.started(START_TIMEOUT)
         except SupervisionLost as error:
             child.close()
@@ -136,17 +159,6 @@ class Spawner:
             child.close()
             raise
         return child
-
-    def _send(self, message: bytes, descriptors: list[int]) -> None:
-        if self._server is None or self._server[0].poll() is not None:
-            self._end_server()
-            self._server = _start_server(self._contained)
-        _, requests = self._server
-        try:
-            socket.send_fds(requests, [len(message).to_bytes(4, "big")], descriptors)
-            requests.sendall(message)
-        except OSError as error:
-            raise _NotWatched(f"the fork server has ended: {error}") from error
 
     def _end_server(self) -> None:
         if self._server is not None:
@@ -177,25 +189,6 @@ def _start_server(contained: bool) -> tuple[subprocess.Popen[bytes], socket.sock
             ours.close()
             raise ProcessError(f"can't start the supervisor of commands: {error}") from error
     return process, ours
-
-
-def _fields(command: Command) -> dict[str, object]:
-    argv = [_encoded("an argument", text) for text in command.argv]
-    env = {
-        _encoded("a variable's name", name): _encoded(f"variable {name}", value) for name, value in command.env.items()
-    }
-    if any(not name or b"=" in name for name in env):
-        raise ValueError("a variable's name is empty or has a '='")
-    launch = Launch(
-        executable=os.fsencode(find_executable(command.argv[0], command.env.get("PATH", os.defpath))),
-        argv=argv,
-        env=env,
-        limits=[(number, soft, hard) for number, (soft, hard) in command.limits.items()],
-        umask=-1 if command.umask is None else command.umask,
-        grace=command.grace,
-        keep=command.keep,
-    )
-    return {name: getattr(launch, name) for name in Launch.__slots__}
 
 
 def _encoded(what: str, text: str) -> bytes:

@@ -93,7 +93,12 @@ class Connection:
             piece = self._decoder.next_event()
             if piece is None or isinstance(piece, Junk):
                 return piece
-            self._backlog = self._events(piece.payload)
+            try:
+                parsed = parse(piece.payload, batches=self._batches)
+            except MessageError as error:
+                parsed = [error]
+            messages = parsed if isinstance(parsed, list) else [parsed]
+            self._backlog = [self._event(piece.payload, message) for message in messages]
         return self._backlog.pop(0)
 
     def open_calls(self, direction: Direction) -> list[Request]:
@@ -142,14 +147,6 @@ class Connection:
 
     def _frame(self, message: Message) -> bytes:
         return self._framing.encode(encode(message))
-
-    def _events(self, payload: bytes) -> list[Event]:
-        try:
-            parsed = parse(payload, batches=self._batches)
-        except MessageError as error:
-            return [Malformed(payload, error)]
-        messages = parsed if isinstance(parsed, list) else [parsed]
-        return [self._event(payload, message) for message in messages]
 
     def _event(self, payload: bytes, message: Message | MessageError) -> Event:
         if isinstance(message, MessageError):

@@ -119,21 +119,19 @@ class LineDecoder(Buffer):
             return self._overlong_piece()
         start = self.position
         newline = self.data.find(b"\n", start + self._searched)
-        if self._limit is not None and self._too_long(newline):
+        if self._limit is not None and (len(self) if newline < 0 else newline - start) > self._limit:
             self._overlong, self._searched = True, 0
             return self._overlong_piece()
         if newline < 0:
             self._searched = len(self)
-            return self._tail()
+            if tail := self.tail("unterminated line"):
+                self._searched = 0
+            return tail
         self._searched = 0
         wire = self.take(newline + 1 - start)
         if wire == b"\n" or wire.isspace():
             return Junk(wire, "blank line")
         return Frame(wire[:-1], wire)
-
-    def _too_long(self, newline: int) -> bool:
-        length = len(self) if newline < 0 else newline - self.position
-        return self._limit is not None and length > self._limit
 
     def _overlong_piece(self) -> Junk | None:
         """Return the next piece of an overlong line, of a fixed size, so that the line is never in memory entirely."""
@@ -144,12 +142,6 @@ class LineDecoder(Buffer):
             return None
         self._overlong = newline < 0
         return Overlong(self.take(count), f"part of a line over {self._limit} bytes", ends=newline >= 0)
-
-    def _tail(self) -> Junk | None:
-        tail = self.tail("unterminated line")
-        if tail:
-            self._searched = 0
-        return tail
 
 
 class HeaderDecoder(Buffer):

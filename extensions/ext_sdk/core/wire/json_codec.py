@@ -15,7 +15,7 @@ from .errors import INVALID_REQUEST, PARSE_ERROR, MessageError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from typing import TypeVar
 
     T = TypeVar("T")
@@ -37,6 +37,7 @@ __all__ = [
     "Envelope",
     "Member",
     "dumps",
+    "elements",
     "is_too_deep",
     "loads",
     "quote",
@@ -193,6 +194,17 @@ def scan_string(text: str, start: int) -> tuple[str, int]:
         return _told(scanstring, text, start + 1)
     except ValueError as error:
         raise MessageError(PARSE_ERROR, f"not JSON: {error}") from None
+
+
+def elements(text: str, start: int) -> Iterator[tuple[int, int, object]]:
+    """Yield start, end and value of each element of the valid array that begins at `start`."""
+    at = skip_whitespace(text, start + 1)
+    while text[at] != "]":
+        value, end = scan_value(text, at)
+        yield at, end, value
+        at = skip_whitespace(text, end)
+        if text[at] == ",":
+            at = skip_whitespace(text, at + 1)
 
 
 def loads(text: str) -> object:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .errors import MessageError
-from .json_codec import scan, scan_value, skip_whitespace
+from .json_codec import elements, scan
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -55,20 +55,12 @@ def locate(text: str, pointers: Iterable[str]) -> Iterator[tuple[int, int, objec
 
 
 def _below(text: str, start: int, end: int, token: str) -> tuple[int, int, object] | None:
-    if text[start : start + 1] == "[":
-        return _item(text, start, int(token)) if token.isascii() and token.isdigit() else None
-    member = scan(text[start:end]).members.get(token)
-    return (start + member.start, start + member.end, member.value) if member else None
-
-
-def _item(text: str, start: int, index: int) -> tuple[int, int, object] | None:
-    at = skip_whitespace(text, start + 1)
-    while text[at] != "]":
-        value, end = scan_value(text, at)
+    if text[start : start + 1] != "[":
+        member = scan(text[start:end]).members.get(token)
+        return (start + member.start, start + member.end, member.value) if member else None
+    index = int(token) if token.isascii() and token.isdigit() else -1
+    for position in elements(text, start) if index >= 0 else ():
         if not index:
-            return at, end, value
+            return position
         index -= 1
-        at = skip_whitespace(text, end)
-        if text[at] == ",":
-            at = skip_whitespace(text, at + 1)
     return None

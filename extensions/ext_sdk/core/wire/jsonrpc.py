@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from .errors import INVALID_REQUEST, PARSE_ERROR, Id, MessageError, RpcError
-from .json_codec import DuplicateKey, dumps, loads, scan, scan_value, skip_whitespace
+from .json_codec import DuplicateKey, dumps, elements, loads, scan, scan_value, skip_whitespace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from .json_codec import Envelope
 
 
@@ -138,25 +136,14 @@ def _batch(text: str, accepted: bool) -> list[Message | MessageError]:
     if not accepted:
         raise MessageError(INVALID_REQUEST, "batches are not accepted: send the messages one by one")
     batch: list[Message | MessageError] = []
-    for element in _elements(text):
+    for start, end, _ in elements(text, skip_whitespace(text, 0)):  # as text, which keeps a name that is given twice
         try:
-            batch.append(_message(_scan(element)))
+            batch.append(_message(_scan(text[start:end])))
         except MessageError as error:
             batch.append(error)
     if not batch:
         raise MessageError(INVALID_REQUEST, "an empty batch")
     return batch
-
-
-def _elements(text: str) -> Iterator[str]:
-    """Yield the text of each element of an array: in values, a name that is given twice would be lost."""
-    at = skip_whitespace(text, skip_whitespace(text, 0) + 1)
-    while text[at] != "]":
-        end = scan_value(text, at)[1]
-        yield text[at:end]
-        at = skip_whitespace(text, end)
-        if text[at] == ",":
-            at = skip_whitespace(text, at + 1)
 
 
 def _message(envelope: Envelope) -> Message:
@@ -166,7 +153,18 @@ def _message(envelope: Envelope) -> Message:
         version = envelope.member_text("jsonrpc") or "nothing"
         raise MessageError(INVALID_REQUEST, f'expected "jsonrpc": "2.0", found {version[:40]}', id)
     if "method" in members:
-        return _call(envelope, id)
+        method, params = envelope.value("method"), envelope.value("params")
+        if not isinstance(method, str):
+            text = envelope.member_text("method") or ""
+            raise MessageError(INVALID_REQUEST, f"expected a method that is a string, found {text[:40]}", id)
+        if "result" in members or "error" in members:
+            raise MessageError(INVALID_REQUEST, "a message with a method has neither result nor error", id)
+        if params is not None and not isinstance(params, (dict, list)):
+            text = (
+                f"expected params that are an object or an array, found {(envelope.member_text('params') or '')[:40]}"
+            )
+            raise MessageError(INVALID_REQUEST, text, id)
+        return Request(id, method, params) if "id" in members else Notification(method, params)
     if "result" in members and "error" not in members and "id" in members:
         return Response(id, members["result"].value)
     if "error" in members and envelope.value("result") is None:
@@ -180,20 +178,6 @@ def _id(envelope: Envelope) -> Id:
         text = envelope.member_text("id") or ""
         raise MessageError(INVALID_REQUEST, f"expected an id that is a string, a number or null, found {text[:40]}")
     return id
-
-
-def _call(envelope: Envelope, id: Id) -> Request | Notification:
-    method = envelope.value("method")
-    if not isinstance(method, str):
-        text = envelope.member_text("method") or ""
-        raise MessageError(INVALID_REQUEST, f"expected a method that is a string, found {text[:40]}", id)
-    if "result" in envelope.members or "error" in envelope.members:
-        raise MessageError(INVALID_REQUEST, "a message with a method has neither result nor error", id)
-    params = envelope.value("params")
-    if params is not None and not isinstance(params, (dict, list)):
-        text = envelope.member_text("params") or ""
-        raise MessageError(INVALID_REQUEST, f"expected params that are an object or an array, found {text[:40]}", id)
-    return Request(id, method, params) if "id" in envelope.members else Notification(method, params)
 
 
 def _error(value: object, id: Id) -> RpcError:

@@ -42,7 +42,15 @@ class ForkServer:
         poll.register(wakeups, select.POLLIN)
         poll.register(self._requests.fileno(), select.POLLIN)
         served = True
-        while self._collect() or served:
+        while True:
+            # Reap supervisors, and kill other processes: those were left by a supervisor that was killed.
+            ended, left = self._tree.reap()
+            well = all(status == 0 and pid in self._supervisors for pid, status in ended)
+            self._supervisors.difference_update(pid for pid, _ in ended)
+            if left and not well and self._contained:
+                self._tree.kill(skip=self._supervisors)
+            if not (left or served):
+                return
             for descriptor, _ in poll.poll():
                 if descriptor == wakeups:
                     os.read(wakeups, 4096)
@@ -51,15 +59,6 @@ class ForkServer:
                 else:
                     poll.unregister(descriptor)
                     served = False
-
-    def _collect(self) -> bool:
-        """Reap supervisors, and kill other processes: those were left by a supervisor that was killed."""
-        ended, left = self._tree.reap()
-        well = all(status == 0 and pid in self._supervisors for pid, status in ended)
-        self._supervisors.difference_update(pid for pid, _ in ended)
-        if left and not well and self._contained:
-            self._tree.kill(skip=self._supervisors)
-        return left
 
     def _launch(self, launch: Launch, descriptors: list[int]) -> None:
         control = _socket.socket(fileno=descriptors[0])

@@ -50,7 +50,16 @@ class Supervisor:
         poll = select.poll()
         poll.register(wakeups, select.POLLIN)
         poll.register(self._control.fileno(), select.POLLIN)
-        while self._collect():
+        while True:
+            ended, left = self._tree.reap()
+            status = dict(ended).get(self._command)
+            if status is not None:
+                self.report(f"exit {status}")
+                now = time.monotonic()
+                self._sweep_at = None if self._launch.keep else now + LINGER
+                self._sweep_latest = now + LINGER_BUSY
+            if not left:
+                break
             for descriptor, _ in poll.poll(self._act()):
                 if descriptor == wakeups:
                     if any(number in STOP_SIGNALS for number in os.read(wakeups, 4096)):
@@ -68,23 +77,17 @@ class Supervisor:
             except OSError:
                 self._owned = False
 
-    def _collect(self) -> bool:
-        ended, left = self._tree.reap()
-        for pid, status in ended:
-            if pid == self._command:
-                self.report(f"exit {status}")
-                now = time.monotonic()
-                self._sweep_at = None if self._launch.keep else now + LINGER
-                self._sweep_latest = now + LINGER_BUSY
-        return left
-
     def _act(self) -> int | None:
         """Do what is due; return the milliseconds until the next action, None for none."""
         now = time.monotonic()
         if self._killing_since is not None:
             return self._kill(now - self._killing_since)
         if self._sweep_at is not None and now >= self._sweep_at:
-            self._sweep(now)
+            if now < self._sweep_latest and self._tree.busy():
+                self._sweep_at = now + LINGER_AGAIN
+            else:
+                self.report("left " + describe(self._tree.members()))
+                self._stop(_signal.SIGTERM, self._launch.grace)
         if self._kill_at is not None and now >= self._kill_at:
             self._killing_since = now
             return 0
@@ -92,13 +95,6 @@ class Supervisor:
         if self._tree.silent:
             due.append(POLL_AGAIN)
         return max(0, min(due)) if due else None
-
-    def _sweep(self, now: float) -> None:
-        if now < self._sweep_latest and self._tree.busy():
-            self._sweep_at = now + LINGER_AGAIN
-            return
-        self.report("left " + describe(self._tree.members()))
-        self._stop(_signal.SIGTERM, self._launch.grace)
 
     def _kill(self, seconds: float) -> int:
         self._tree.kill()
