@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ext_recorder.conformance.peer import ChildUnderTest
-from ext_recorder.conformance.protocol_clauses import ask
+from ext_recorder.conformance.protocol_clauses import run_conversation
 from ext_recorder.conformance.raw_host import json_object
 from tests.peers.conversations import INCIDENT, write_evals
 
@@ -50,4 +50,4 @@ def verdicts(
     """The verdict on each clause: (word, reason)."""
     known = {"workdir": str(folder), "session": "conformance", **profile(protocol, folder)}
     with ChildUnderTest(command, folder, address) as asked:
-        return ask(asked, protocol, known, only, patience)
+        return run_conversation(asked, protocol, known, only, patience)

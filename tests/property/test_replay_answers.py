@@ -17,8 +17,7 @@ from ext_recorder.protocols.dialect import DIALECTS
 from ext_recorder.replay.actions import ActionBuffer, Exit, Write
 from ext_recorder.replay.player import EXIT_DIFFERS
 from ext_recorder.replay.replay import Options, make_player
-from ext_recorder.sockets.connection_matching import connections
-from ext_recorder.sockets.players import Part
+from ext_recorder.sockets.connections import Part, connections
 from ext_sdk.core.wire.frames import Frame
 from ext_sdk.core.wire.framing import FRAMINGS
 from tests.property.test_any_order import SESSIONS, Session

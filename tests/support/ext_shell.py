@@ -107,7 +107,7 @@ def _params(line: Line) -> dict[str, object]:
 
 def _host(cwd: Path, env: Mapping[str, str]) -> Host:
     passed = {name: value for name, value in os.environ.items() if name.startswith("COV")}
-    return Host([str(Path(sys.executable).parent / "ext-shell")], cwd, {**passed, **env}, patience=PATIENCE_SECONDS)
+    return Host([str(Path(sys.executable).parent / "ext-shell")], cwd, {**passed, **env}, timeout=PATIENCE_SECONDS)
 
 
 @pytest.fixture(scope="session")

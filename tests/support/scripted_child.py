@@ -93,7 +93,7 @@ class Child:
             stderr=stderr,
             junk=junk,
         )
-        self.script = HostScript(ahead, hearing, self.sender, self.findings, patience=patience)
+        self.script = HostScript(ahead, hearing, self.sender, self.findings, timeout=patience)
         self.script.start(self.now)
 
     def hears(self) -> list[str]:

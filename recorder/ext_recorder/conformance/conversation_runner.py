@@ -16,7 +16,7 @@ from .raw_host import QUIET_SECONDS
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from ext_recorder.conformance.conversations.steps import Session, Want
+    from ext_recorder.conformance.conversations.steps import ExpectedValue, Session
 
     from .peer import Call, ReceivedMessage, SessionEndpoint
 
@@ -27,32 +27,32 @@ class ConversationRunner:
     """Run of one session.
 
     Args:
-        place: endpoint of the session.
+        endpoint: endpoint of the session.
         protocol: name of the protocol.
         known: values of the placeholders "$name".
         session: its steps.
-        patience: seconds to wait for expected output.
+        timeout: seconds to wait for expected output.
 
     Attributes:
         exchange: its messages.
         left_out: number of messages that could not be sent.
-        asked: {clause that a step checks: its violations}; an empty list: it is met.
+        violations: {clause that a step checks: its violations}; an empty list: it is met.
     """
 
     def __init__(
-        self, place: SessionEndpoint, protocol: str, known: Mapping[str, object], session: Session, patience: float
+        self, endpoint: SessionEndpoint, protocol: str, known: Mapping[str, object], session: Session, timeout: float
     ) -> None:
-        self.exchange = Exchange(place, protocol)
+        self.exchange = Exchange(endpoint, protocol)
         self.left_out = 0
-        self.asked: dict[str, list[str]] = {}
-        self._place = place
+        self.violations: dict[str, list[str]] = {}
+        self._endpoint = endpoint
         self._known = dict(known)
         self._session = session
-        self._patience = patience
+        self._timeout = timeout
         self._waited_for: set[int] = set()  # numbers of messages that a step has waited for
         self._replied_to = 0  # number of messages that the host has handled
 
-    def hold(self) -> None:  # noqa: C901 - one case for each kind of step
+    def run(self) -> None:  # noqa: C901 - one case for each kind of step
         """Run every step, let the child exit, and read the rest of its output.
 
         Raises:
@@ -64,11 +64,11 @@ class ConversationRunner:
                 case Say():
                     self._send(step)
                 case SayBytes():
-                    self.exchange.send(self.exchange.client(1), step.payload, self._patience)
-                    self._check(step.wants, self._await(self._is_stray))
+                    self.exchange.send(self.exchange.client(1), step.payload, self._timeout)
+                    self._check(step.expected, self._await(self._is_stray))
                 case AwaitAnswer():
                     if call := self.exchange.sent.get(step.id):
-                        self._check(step.wants, self._await_response(call))
+                        self._check(step.expected, self._await_response(call))
                 case Await():
                     self._await_message(step)
                 case Unanswered():
@@ -78,7 +78,7 @@ class ConversationRunner:
                     self.exchange.end_input()
                 case Ends():
                     left = self._receive_all()
-                    ended = not self.exchange.is_open and self._place.ended(left)
+                    ended = not self.exchange.is_open and self._endpoint.ended(left)
                     self._add(step.clause, "" if ended else "it does not end")
         while self._session.lingers and self.exchange.receive(QUIET_SECONDS):
             pass
@@ -93,11 +93,11 @@ class ConversationRunner:
         if message is MISSING:
             self.left_out += 1
             return
-        call = self.exchange.say(self.exchange.client(step.client), message, self._patience)
+        call = self.exchange.say(self.exchange.client(step.client), message, self._timeout)
         if not call or not step.waits:
             return
         response = self._await_response(call, holds=step.holds)
-        self._check(step.wants, response)
+        self._check(step.expected, response)
         if step.clause:
             is_result = response and response.message.at("/error") is MISSING
             self._add(step.clause, "" if is_result else f"expected a result, found {_shown(response)}")
@@ -126,7 +126,7 @@ class ConversationRunner:
             reply = self._session.replies.get(received.message.method)
             if reply and isinstance(received.value, dict) and received.call is None:
                 for message in reply(received.value, self._known):
-                    self.exchange.say(self.exchange.client(received.client), message, self._patience)
+                    self.exchange.say(self.exchange.client(received.client), message, self._timeout)
 
     # --- Waiting ------------------------------------------------------------------------------------------------------
 
@@ -155,7 +155,7 @@ class ConversationRunner:
             unless: a request; its last response ends the wait.
             holds: the host sends no responses before that.
         """
-        until = monotonic() + self._patience
+        until = monotonic() + self._timeout
         while True:
             for number, received in enumerate(self.exchange.received):
                 if number not in self._waited_for and meant(received):
@@ -167,12 +167,12 @@ class ConversationRunner:
                 self._reply()
             if not self.exchange.receive(until - monotonic()):
                 # A child that is late once does not delay all further steps.
-                self._patience = min(self._patience, QUIET_SECONDS)
+                self._timeout = min(self._timeout, QUIET_SECONDS)
                 return None
 
     def _receive_all(self) -> float:
         """Read output until the child sends no more. Return the seconds that remain of the time limit."""
-        until = monotonic() + self._patience
+        until = monotonic() + self._timeout
         while self.exchange.receive(until - monotonic()):
             pass
         return max(0.0, until - monotonic())
@@ -183,22 +183,22 @@ class ConversationRunner:
         """Return True for a response without a request."""
         return received.call is not None and received.call not in self.exchange.sent.values()
 
-    def _check(self, wants: Sequence[Want], received: ReceivedMessage | None) -> None:
-        for want in wants:
-            expected = self._filled(want.value)
-            if expected is MISSING:
+    def _check(self, expected: Sequence[ExpectedValue], received: ReceivedMessage | None) -> None:
+        for rule in expected:
+            value = self._filled(rule.value)
+            if value is MISSING:
                 continue
-            values = (resolve(received.value, pointer) for pointer in want.places) if received else ()
-            value = next((value for value in values if value is not MISSING), MISSING)
-            if value == expected and type(value) is type(expected):
-                self._add(want.clause, "")
+            values = (resolve(received.value, pointer) for pointer in rule.places) if received else ()
+            actual = next((actual for actual in values if actual is not MISSING), MISSING)
+            if actual == value and type(actual) is type(value):
+                self._add(rule.clause, "")
             else:
-                wanted = f"{dumps(expected)} at {' or '.join(want.places)}"
-                self._add(want.clause, f"expected {wanted}, found {_shown(received)}")
+                where = f"{dumps(value)} at {' or '.join(rule.places)}"
+                self._add(rule.clause, f"expected {where}, found {_shown(received)}")
 
     def _add(self, clause: str, violation: str) -> None:
         """Record that a clause was checked, and how it was violated; "": it is met."""
-        violations = self.asked.setdefault(clause, [])
+        violations = self.violations.setdefault(clause, [])
         if violation:
             violations.append(violation)
 

@@ -187,7 +187,7 @@ class Exchange:
     """Messages of one session.
 
     Args:
-        place: endpoint of the session.
+        endpoint: endpoint of the session.
         protocol: name of the protocol.
 
     Attributes:
@@ -199,7 +199,7 @@ class Exchange:
         unframed: beginnings of frames with invalid ends of header lines.
     """
 
-    def __init__(self, place: SessionEndpoint, protocol: str) -> None:
+    def __init__(self, endpoint: SessionEndpoint, protocol: str) -> None:
         self.events: list[Event] = []
         self.received: list[ReceivedMessage] = []
         self.sent: dict[object, Call] = {}
@@ -207,7 +207,7 @@ class Exchange:
         self.open: CallTracker[str] = CallTracker(self.dialect)
         self.failed: set[Call] = set()
         self.unframed: list[bytes] = []
-        self._place = place
+        self._endpoint = endpoint
         self._framing = FRAMINGS[self.dialect.framing]
         self._clients: list[Client] = []
         self._started = monotonic()
@@ -215,7 +215,7 @@ class Exchange:
     def client(self, number: int) -> Client:
         """Return a client; on standard files the same for all numbers. Raises RecorderError if it cannot connect."""
         while len(self._clients) < number:
-            channel = self._place.connect()
+            channel = self._endpoint.connect()
             if self._clients and channel is self._clients[0].channel:
                 return self._clients[0]
             self._clients.append(Client(len(self._clients) + 1, channel, self._framing.decoder()))
@@ -223,11 +223,11 @@ class Exchange:
 
     # --- Sending ------------------------------------------------------------------------------------------------------
 
-    def say(self, client: Client, message: object, patience: float) -> Call | None:
+    def say(self, client: Client, message: object, timeout: float) -> Call | None:
         """Send a JSON value; see `send`."""
-        return self.send(client, dumps(message).encode(), patience)
+        return self.send(client, dumps(message).encode(), timeout)
 
-    def send(self, client: Client, payload: bytes, patience: float) -> Call | None:
+    def send(self, client: Client, payload: bytes, timeout: float) -> Call | None:
         """Send one frame; the rest that the child does not read within the given seconds is dropped.
 
         Returns:
@@ -241,7 +241,7 @@ class Exchange:
         if message.kind == "request" and message.key is not None:
             call = self.sent[loads(message.id)] = ("in", client.number, message.key)
         client.channel.send(self._framing.encode(payload))
-        until = monotonic() + patience
+        until = monotonic() + timeout
         while client.channel.unsent and self.receive(until - monotonic()):
             pass
         client.channel.unsent = memoryview(b"")

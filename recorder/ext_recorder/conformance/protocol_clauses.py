@@ -17,7 +17,7 @@ from ext_recorder.tools.lint import Linter
 from .clauses import Clause
 from .conversation_runner import ConversationRunner
 from .conversations import CONVERSATIONS
-from .raw_host import PATIENCE_SECONDS
+from .raw_host import TIMEOUT_SECONDS
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -50,12 +50,12 @@ def clauses_of(protocol: str) -> tuple[Clause, ...]:
     )
 
 
-def ask(
+def run_conversation(
     peer: ChildUnderTest,
     protocol: str,
     known: Mapping[str, object],
     only: Collection[str] = (),
-    patience: float = PATIENCE_SECONDS,
+    timeout: float = TIMEOUT_SECONDS,
 ) -> dict[str, tuple[str, str]]:
     """Run the conversation of a protocol, and return the verdict on each clause by its id: (word, reason).
 
@@ -64,7 +64,7 @@ def ask(
         protocol: name of its protocol.
         known: its profile, and the values of every session: "workdir" and "session".
         only: ids of clauses; sessions that are not needed for them are skipped. (): all.
-        patience: seconds to wait for expected output.
+        timeout: seconds to wait for expected output.
 
     Raises:
         RecorderError: the child cannot be started, or no server listens at the address.
@@ -83,16 +83,16 @@ def ask(
         if chosen and findings.are_violated(chosen):
             break
         try:
-            with peer.session() as place:
-                talk = ConversationRunner(place, protocol, known, session, patience)
-                talk.hold()
+            with peer.session() as endpoint:
+                runner = ConversationRunner(endpoint, protocol, known, session, timeout)
+                runner.run()
         except RecorderError as error:
             if not number:
                 raise
             # It was running before: messages of the previous session made it exit.
             findings.add({id: [str(error)] for id in session.clauses()})
         else:
-            findings.check(talk)
+            findings.check(runner)
     if findings.are_violated([_EACH_ANSWERED]) and (words := peer.last_words()):
         findings.add({_EACH_ANSWERED: [f"the end of its output on stderr:\n{words}"]})
     return findings.verdicts()
@@ -107,11 +107,11 @@ class _Findings:
         self._wrong: dict[str, list[str]] = {}  # by clause; an empty list if a clause was checked and is met
         self._left_out = False
 
-    def check(self, talk: ConversationRunner) -> None:
+    def check(self, runner: ConversationRunner) -> None:
         """Check the messages of a session."""
         linter = _ChildLinter(self._protocol, self._rules)
         checks_encoding = _UTF_8 in CONVERSATIONS[self._protocol].clauses
-        for number, event in enumerate(talk.exchange.events, 1):
+        for number, event in enumerate(runner.exchange.events, 1):
             linter.take(event, number)
             if checks_encoding and isinstance(event, Data) and event.kind == "out" and not event.raw:
                 if event.payload.isascii():
@@ -125,10 +125,10 @@ class _Findings:
         self.add({id: [] for id in _touched(self._protocol, linter.seen)})
         for problem in linter.problems:
             self.add({problem.kind: [problem.text.splitlines()[0].partition(": ")[2]]})
-        self.add(talk.asked)
-        for head in talk.exchange.unframed:
+        self.add(runner.violations)
+        for head in runner.exchange.unframed:
             self.add({self._rules.junk: [f"expected header lines that end by \\r\\n, found {head!r}"]})
-        self._left_out = self._left_out or bool(talk.left_out)
+        self._left_out = self._left_out or bool(runner.left_out)
 
     def are_violated(self, clauses: Iterable[str]) -> bool:
         """Return True if each of these clauses is violated."""
@@ -140,7 +140,7 @@ class _Findings:
             self._wrong.setdefault(id, []).extend(wrong)
 
     def verdicts(self) -> dict[str, tuple[str, str]]:
-        """Return the verdicts, as `ask`."""
+        """Return the verdicts, see `run_conversation`."""
         more = "; add entries to the profile" if self._left_out else ""
         verdicts = {}
         for clause in clauses_of(self._protocol):

@@ -1,7 +1,7 @@
 """Host of gevals 0.0.1 on raw pipes, which can send an extension any bytes, valid or not.
 
 It shares no code with `ext_sdk`, because a library cannot reveal an error that it makes on both sides. Every wait is
-limited: a response that does not come within `PATIENCE_SECONDS` is a `Violation`, and the process group is killed.
+limited: a response that does not come within `TIMEOUT_SECONDS` is a `Violation`, and the process group is killed.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 # Much longer than any response takes, and much shorter than the "slow" operation of a profile: a response within this
 # time cannot have waited for that operation.
-PATIENCE_SECONDS = 20.0
+TIMEOUT_SECONDS = 20.0
 QUIET_SECONDS = 0.3  # wait for output that should not come
 POLL_SECONDS = 0.0002
 READ_BYTES = 65_536
@@ -72,13 +72,13 @@ class Host:
         command: program and arguments.
         cwd: its working directory.
         env: its entire environment.
-        patience: seconds to wait for expected output.
+        timeout: seconds to wait for expected output.
     """
 
     command: Sequence[str]
     cwd: Path
     env: Mapping[str, str]
-    patience: float = PATIENCE_SECONDS
+    timeout: float = TIMEOUT_SECONDS
     lines: list[Line] = field(default_factory=list)
     _next_id: int = 1
     _pending: bytes = b""
@@ -135,7 +135,7 @@ class Host:
         listening = [] if self._process.stdout.closed else [self._process.stdout]
         try:
             while view:
-                readable, writable, _ = select.select(listening, [self._process.stdin], [], self.patience)
+                readable, writable, _ = select.select(listening, [self._process.stdin], [], self.timeout)
                 if not readable and not writable:
                     raise Violation(f"does not read its stdin{self._stderr_note()}")
                 if writable:
@@ -155,7 +155,7 @@ class Host:
             Violation: it does not read.
         """
         assert self._process.stdin is not None
-        deadline = time.monotonic() + self.patience
+        deadline = time.monotonic() + self.timeout
         waiting = array("i", [1])
         while waiting[0]:
             if time.monotonic() > deadline:
@@ -198,7 +198,7 @@ class Host:
             Violation: it does not come before the deadline, or is not a JSON object in UTF-8.
         """
         assert self._process.stdout is not None
-        deadline = time.monotonic() + self.patience
+        deadline = time.monotonic() + self.timeout
         while self._taken == len(self.lines):
             line, feed, rest = self._pending.partition(b"\n")
             if feed:
@@ -211,7 +211,7 @@ class Host:
                 break
             left = deadline - time.monotonic()
             if left <= 0 or not select.select([self._process.stdout], [], [], left)[0]:
-                raise Violation(f"no line came within {self.patience:.0f} s{self._stderr_note()}")
+                raise Violation(f"no line came within {self.timeout:.0f} s{self._stderr_note()}")
             data = os.read(self._process.stdout.fileno(), READ_BYTES)
             if not data and self._pending:
                 raise Violation(f"the last line is not ended by a line feed: {self._pending!r:.200}")
@@ -266,7 +266,7 @@ class Host:
             Violation: it does not end.
         """
         try:
-            return self._process.wait(self.patience)
+            return self._process.wait(self.timeout)
         except subprocess.TimeoutExpired:
             raise Violation(f"does not end{self._stderr_note()}") from None
 

@@ -22,8 +22,8 @@ from ext_sdk.core.wire.json_codec import dumps
 from .checks import CLAUSES
 from .conversations import CONVERSATIONS
 from .peer import ChildUnderTest
-from .protocol_clauses import ask, clauses_of
-from .raw_host import PATIENCE_SECONDS, NotApplicable, Violation
+from .protocol_clauses import clauses_of, run_conversation
+from .raw_host import TIMEOUT_SECONDS, NotApplicable, Violation
 from .target import Profile, Target
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ def run(
     as_json: bool = False,
     junit_file: str = "",
     jobs: int = 0,
-    patience: float = PATIENCE_SECONDS,
+    timeout: float = TIMEOUT_SECONDS,
 ) -> int:
     """Check the clauses of a protocol on a child, and print the verdicts.
 
@@ -106,7 +106,7 @@ def run(
         as_json: print a line of JSON for each clause instead of a table.
         junit_file: path of a JUnit XML report; "" for none.
         jobs: number of clauses that are checked in parallel; 0: the number of cores.
-        patience: seconds to wait for expected output.
+        timeout: seconds to wait for expected output.
 
     Returns:
         The exit code: 0 if no clause is violated, else 1.
@@ -127,10 +127,10 @@ def run(
         raise UsageError("--connect is for servers on sockets; the gevals protocol uses standard input and output only")
     located = _located(command) if command else ()
     if protocol == GEVALS:
-        checked = _check_each(chosen, located, _profile(profile), jobs or cores(), patience)
+        checked = _check_each(chosen, located, _profile(profile), jobs or cores(), timeout)
     else:
         known = _known(profile, protocol)
-        checked = _converse(chosen, protocol, known, command=located, address=address, patience=patience)
+        checked = _converse(chosen, protocol, known, command=located, address=address, timeout=timeout)
     verdicts = []
     for verdict in checked:
         sys.stdout.write(verdict.as_json() if as_json else verdict.as_text())
@@ -196,7 +196,7 @@ def _converse(
     *,
     command: tuple[str, ...],
     address: Address | None,
-    patience: float,
+    timeout: float,
 ) -> Iterator[Verdict]:
     """Yield the verdicts on clauses that are checked in one conversation."""
     began = monotonic()
@@ -204,18 +204,19 @@ def _converse(
         folder = Path(name).resolve()
         with ChildUnderTest(command, folder, address) as peer:
             only = {clause.id for _, clause in chosen}
-            verdicts = ask(peer, protocol, {"workdir": str(folder), "session": folder.name, **known}, only, patience)
+            values = {"workdir": str(folder), "session": folder.name, **known}
+            verdicts = run_conversation(peer, protocol, values, only, timeout)
     seconds = (monotonic() - began) / max(1, len(chosen))
     for number, clause in chosen:
         yield Verdict(number, clause, *verdicts[clause.id], seconds)
 
 
 def _check_each(
-    chosen: Sequence[tuple[int, Clause]], command: tuple[str, ...], profile: Profile, jobs: int, patience: float
+    chosen: Sequence[tuple[int, Clause]], command: tuple[str, ...], profile: Profile, jobs: int, timeout: float
 ) -> Iterator[Verdict]:
     """Yield the verdicts in the order of the clauses."""
     with Progress(len(chosen)) as progress, ThreadPoolExecutor(jobs) as pool:
-        checks = [pool.submit(_check, number, clause, command, profile, patience) for number, clause in chosen]
+        checks = [pool.submit(_check, number, clause, command, profile, timeout) for number, clause in chosen]
         try:
             for check in checks:
                 verdict = check.result()
@@ -226,12 +227,12 @@ def _check_each(
             pool.shutdown(cancel_futures=True)
 
 
-def _check(number: int, clause: Clause, command: tuple[str, ...], profile: Profile, patience: float) -> Verdict:
+def _check(number: int, clause: Clause, command: tuple[str, ...], profile: Profile, timeout: float) -> Verdict:
     began = monotonic()
     word, reason = "met", ""
     with tempfile.TemporaryDirectory(prefix="conformance-") as folder:
         try:
-            clause.check(Target(command, profile, Path(folder).resolve(), patience))
+            clause.check(Target(command, profile, Path(folder).resolve(), timeout))
         except NotApplicable as error:
             word, reason = "skipped", str(error)
         except Violation as error:

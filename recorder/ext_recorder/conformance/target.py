@@ -8,10 +8,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from .raw_host import PATIENCE_SECONDS, Host, NotApplicable, Violation, json_object, text
+from .raw_host import TIMEOUT_SECONDS, Host, NotApplicable, Violation, json_object, text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
 PROTOCOL_VERSION = "0.0.1"
@@ -75,21 +75,21 @@ class Target:
         command: program and arguments.
         profile: its operations.
         workdir: an empty directory of this check alone.
-        patience: seconds to wait for expected output.
+        timeout: seconds to wait for expected output.
         environment: variables in addition to those of this process.
     """
 
     command: tuple[str, ...]
     profile: Profile
     workdir: Path
-    patience: float = PATIENCE_SECONDS
+    timeout: float = TIMEOUT_SECONDS
     environment: Mapping[str, str] = field(default_factory=dict)
 
     @contextmanager
     def started(self, *arguments: str, environment: dict[str, str] | None = None) -> Iterator[Host]:
         """Start the extension."""
         env = {**os.environ, **self.environment, **(environment or {})}
-        with Host([*self.command, *arguments], self.workdir, env, self.patience) as host:
+        with Host([*self.command, *arguments], self.workdir, env, self.timeout) as host:
             yield host
 
     @contextmanager
@@ -141,8 +141,3 @@ def still_serves(target: Target, host: Host) -> None:
     """Check that the next request still gets its response."""
     unknown = host.call("execute", target.execute_params("no-such-operation", {}))
     error_code(unknown, -32601)
-
-
-def run_for_each(names: Sequence[str], what: str) -> str:
-    """Return a list as text for a message."""
-    return f"{what}: {', '.join(names)}"

@@ -36,11 +36,6 @@ def record(**fields: Schema) -> Schema:
     }
 
 
-def maybe(fields: Mapping[str, Schema]) -> Schema:
-    """Return the schema of an object that may have these members, with names that are not identifiers."""
-    return {"type": "object", "properties": dict(fields)}
-
-
 def list_of(schema: Schema) -> Schema:
     """Return the schema of an array with such items."""
     return {"type": "array", "items": schema}

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import re
 
-from ext_recorder.cassette.events import OWN_FILES, Data, Mark, pieces
+from ext_recorder.cassette.events import OWN_FILES, Data, Mark
 from ext_recorder.cassette.reader import Reader
 from ext_recorder.replay.request_matcher import RecordedRequest
-from ext_sdk.core.wire.frames import Frame
 from ext_sdk.core.wire.framing import FRAMINGS
 
 _REQUEST_LINE = re.compile(rb"([A-Z_-]+ [^ \r\n]+) HTTP/1\.[^\r\n]*\r\n")
+_HTTP = FRAMINGS["http"]
 _NEVER = 1 << 60  # the line of a response that was not recorded
 
 
@@ -102,7 +102,7 @@ class Exchanges:
             self._last[mark.conn].closes = True
 
     def _request(self, event: Data, line: int) -> None:
-        payloads = _payloads(event)
+        payloads = event.payloads(_HTTP)
         partial = not payloads
         if partial and (begun := _REQUEST_LINE.match(event.payload)):
             payloads = [begun[1]]
@@ -117,7 +117,7 @@ class Exchanges:
 
     def _response(self, event: Data, line: int) -> None:
         waiting = self._open.get(event.conn, [])
-        status = next((payload[:3] for payload in _payloads(event) if payload[:3].isdigit()), b"")
+        status = next((payload[:3] for payload in event.payloads(_HTTP) if payload[:3].isdigit()), b"")
         begins = status and not (event.head and event.head[0].startswith("chunk"))
         if begins and not waiting:
             waiting = [self._early.setdefault(event.conn, Exchange(RecordedRequest(b"", line), event.time))]
@@ -131,9 +131,3 @@ class Exchanges:
             if not status.startswith(b"1") or status == b"101":
                 exchange.answered = line
                 del waiting[0]
-
-
-def _payloads(event: Data) -> list[bytes]:
-    if not event.raw:
-        return [event.payload]
-    return [item.payload for item in pieces(event.payload, FRAMINGS["http"]) if isinstance(item, Frame)]

@@ -101,7 +101,7 @@ class HttpServer:
         report: report of `--report`; None without that option.
 
     Attributes:
-        told: messages about differences between this session and the recorded one.
+        differences: messages about differences between this session and the recorded one.
     """
 
     def __init__(

@@ -1,6 +1,6 @@
 """`replay --listen`: replay a recorded socket server. Each client gets the recorded connection that matches its own.
 
-`connection_matching` chooses it, and `players` replay it. An event that depends on another connection waits for that.
+An event that depends on another connection waits for that; see `connections`.
 """
 
 from __future__ import annotations
@@ -30,8 +30,7 @@ from ext_recorder.replay.report import Report
 from ext_sdk.core.wire.framing import FRAMINGS
 
 from .address import Address, shut
-from .connection_matching import Arrivals, Positions
-from .players import ConnectionPlayer, OwnPlayer, Part
+from .connections import Arrivals, ConnectionPlayer, OwnPlayer, Part, Positions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -42,7 +41,7 @@ if TYPE_CHECKING:
     from ext_recorder.replay.player import Player
 
     from .address import Listener
-    from .connection_matching import Arrival, Connection
+    from .connections import Arrival, Connection
     from .http_server import HttpServer
 
 _NO_INPUT = -1  # in the place of a file descriptor
@@ -113,7 +112,7 @@ class Server:
         report: report of `--report`; None without that option.
 
     Attributes:
-        told: messages about differences between this session and the recorded one.
+        differences: messages about differences between this session and the recorded one.
         repeated: number of messages that were replayed again, because a client asked again.
     """
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from typing import Self
 
     from ext_recorder.sockets.address import Address
-    from ext_recorder.sockets.connection_matching import Connection
+    from ext_recorder.sockets.connections import Connection
 
     from .child_process import Note, VerifiedChild
     from .host_script import HostScript

@@ -39,16 +39,16 @@ class LiveDifferences(Differences):
         )
         self._report("order", expected.line, _name(expected), text, lines=lines)
 
-    def late(self, owed: Expected, took: float, patience: float) -> None:
+    def late(self, owed: Expected, took: float, timeout: float) -> None:
         """Report a response that did not come before its deadline.
 
         Args:
             owed: the recorded response.
             took: seconds that it took in the recording.
-            patience: further seconds that were allowed.
+            timeout: further seconds that were allowed.
         """
-        text = f"it did not come within {took + patience:g} s (recorded after {took:.3f} s; --timeout gives more)"
-        self._report("timeout", owed.line, _name(owed), text, seconds=round(took + patience, 3))
+        text = f"it did not come within {took + timeout:g} s (recorded after {took:.3f} s; --timeout gives more)"
+        self._report("timeout", owed.line, _name(owed), text, seconds=round(took + timeout, 3))
 
     def ended(self, line: int, awaited: Expected | None) -> None:
         """Report that the child ended its output early.

@@ -83,7 +83,7 @@ class HostScript:
         child: reads the messages of the child.
         sender: converts recorded messages to live bytes.
         findings: collects the differences.
-        patience: maximum seconds that a response may take in addition to its time in the recording.
+        timeout: maximum seconds that a response may take in addition to its time in the recording.
         may: returns True if other connections have sent all messages above a line of the cassette.
 
     Attributes:
@@ -103,7 +103,7 @@ class HostScript:
         sender: RequestWriter,
         findings: LiveDifferences,
         *,
-        patience: float,
+        timeout: float,
         may: Callable[[int], bool] | None = None,
     ) -> None:
         self._ahead = ahead
@@ -111,7 +111,7 @@ class HostScript:
         self._window = child.window
         self._sender = sender
         self._findings = findings
-        self._patience = patience
+        self._timeout = timeout
         self._may = may
         self._progress = 0.0  # time of the last progress
         self._exit_time = 0.0
@@ -170,7 +170,7 @@ class HostScript:
         """Return the time at which to call `timed_out` if no event happens before."""
         awaited = self._window.awaited()
         gap = (awaited[0].time if awaited else self._exit_time) - self._child.reached
-        return self._progress + max(0.0, gap) + self._patience
+        return self._progress + max(0.0, gap) + self._timeout
 
     def timed_out(self, now: float) -> None:
         """Report the expected message that did not come before the deadline."""
@@ -182,7 +182,7 @@ class HostScript:
             self._progress = now
             self.advance(now)
             return
-        self._findings.late(response, max(0.0, response.time - self._child.reached), self._patience)
+        self._findings.late(response, max(0.0, response.time - self._child.reached), self._timeout)
         self.give_up()
 
     def take(self) -> bytes | str | None:

@@ -1,10 +1,11 @@
-"""State of one session with a real child that all of its connections share, and its result."""
+"""Options of `verify`, and the state of one session with a real child: all of its connections share it."""
 
 from __future__ import annotations
 
 import os
 import shutil
 import tempfile
+from dataclasses import KW_ONLY, dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,6 +17,7 @@ from ext_recorder.messages.id_map import IdMap
 from ext_recorder.messages.matcher import MessageComparison
 from ext_recorder.messages.name_map import NameMap
 from ext_recorder.messages.path_bindings import HOME, ReplayBindings
+from ext_recorder.messages.redaction import Redaction
 from ext_sdk.core.wire.framing import FRAMINGS
 
 from .child_messages import ChildMessages
@@ -24,13 +26,56 @@ from .host_script import HostScript, LookaheadReader
 from .request_writer import PROJECTS, RequestWriter
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
     from contextlib import ExitStack
 
     from ext_recorder.cassette.reader import Reader
     from ext_sdk.core.wire.framing import Framing
 
-    from .options import Options
+
+TIMEOUT_S = 10.0
+
+
+@dataclass
+class Options:
+    """Options of `verify`; picklable.
+
+    Attributes:
+        command: program and arguments of the child; () for a socket server that is already running.
+        recorded_command: run the command of the cassette instead.
+        max_age: age from which on a cassette is refused; "" for none.
+        ignore: JSON pointers of values that may differ.
+        mask: patterns of parts of texts that may differ.
+        name: JSON pointers of values that the child generates and the host sends back.
+        bind: live values of bindings, by name.
+        redact: redaction rules.
+        timeout: maximum seconds that a response may take in addition to its time in the recording.
+        in_order: whether the order of the child's messages is compared.
+        stderr: whether its stderr is compared.
+        junk: whether lines that are not messages are compared.
+        update: write the new session to the cassette, if it differs.
+        files: folder whose content is copied to the working directory before a session; "" for none.
+        http: replay responses to HTTP requests of the child from the file next to the cassette.
+        connect: address of a socket server; "" for a child on stdio.
+    """
+
+    command: Sequence[str]
+    _: KW_ONLY
+    recorded_command: bool = False
+    max_age: str = ""
+    ignore: Sequence[str] = ()
+    mask: Sequence[str] = ()
+    name: Sequence[str] = ()
+    bind: Mapping[str, str] = field(default_factory=dict)
+    redact: Redaction = field(default_factory=Redaction)
+    timeout: float = TIMEOUT_S
+    in_order: bool = True
+    stderr: bool = False
+    junk: bool = True
+    update: bool = False
+    files: str = ""
+    http: bool = False
+    connect: str = ""
 
 
 class LiveSession:
@@ -110,7 +155,7 @@ class LiveSession:
             stderr=options.stderr,
             junk=options.junk,
         )
-        return HostScript(ahead, child, sender, self.findings, patience=options.patience, may=may)
+        return HostScript(ahead, child, sender, self.findings, timeout=options.timeout, may=may)
 
     def compare_exit(self, script: HostScript, status: int | str | None, *, by_itself: bool) -> None:
         """Compare the exit status of the child with the recorded one.

@@ -19,8 +19,7 @@ if TYPE_CHECKING:
 
     from ext_recorder.cassette.reader import Reader
 
-    from .options import Options
-    from .session import LiveSession
+    from .session import LiveSession, Options
 
 BATCH_NOTES = 200  # are written at once
 

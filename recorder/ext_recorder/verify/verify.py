@@ -16,8 +16,7 @@ from ext_recorder.cassette.reader import Reader
 from ext_recorder.errors import CassetteError
 from ext_recorder.messages.path_bindings import ReplayBindings
 from ext_recorder.sockets.address import Address
-from ext_recorder.sockets.connection_matching import connections
-from ext_recorder.sockets.players import Part
+from ext_recorder.sockets.connections import Part, connections
 
 from .child_process import VerifiedChild
 from .clients import Clients
@@ -33,7 +32,7 @@ if TYPE_CHECKING:
 
     from .child_process import Note
     from .host_script import HostScript
-    from .options import Options
+    from .session import Options
 
 NOBODY = -1  # number of no connection
 

@@ -10,7 +10,7 @@ import pytest
 
 from ext_recorder.cassette.header import Header
 from ext_recorder.errors import CassetteError
-from ext_recorder.verify.options import Options
+from ext_recorder.verify.session import Options
 from ext_recorder.verify.verify import recorded_command
 from tests.support.recorder_process import run
 from tests.unit.ext_recorder.cli.test_project_file import call

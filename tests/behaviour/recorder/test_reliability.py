@@ -13,8 +13,7 @@ from ext_recorder.cassette.reader import Reader
 from ext_recorder.errors import RecorderError
 from ext_recorder.replay.actions import ActionBuffer, Exit, Write
 from ext_recorder.replay.replay import Options, make_player
-from ext_recorder.sockets.connection_matching import connections
-from ext_recorder.sockets.players import Part
+from ext_recorder.sockets.connections import Part, connections
 from ext_sdk.core.wire.framing import FRAMINGS
 
 if TYPE_CHECKING:

@@ -24,7 +24,7 @@ def run(values: Values) -> int:
         as_json=bool(values["json"]),
         junit_file=value_of(values, "junit"),
         jobs=jobs(values),
-        patience=seconds(value_of(values, "timeout")),
+        timeout=seconds(value_of(values, "timeout")),
     )
 
 

@@ -45,7 +45,7 @@ def run(values: Values) -> int:
     from ext_recorder.messages.redaction import Redaction
     from ext_recorder.protocols.dialect import DIALECTS
     from ext_recorder.sockets.address import Address
-    from ext_recorder.verify.options import Options
+    from ext_recorder.verify.session import Options
     from ext_recorder.verify.verify import verify
 
     address = value_of(values, "connect")
@@ -66,7 +66,7 @@ def run(values: Values) -> int:
         name=values["name"],
         bind=bindings(values),
         redact=redaction(values) or Redaction(),
-        patience=seconds(value_of(values, "timeout")),
+        timeout=seconds(value_of(values, "timeout")),
         in_order=value_of(values, "order") == "strict",
         stderr=bool(values["stderr"]),
         junk=not values["messages-only"],

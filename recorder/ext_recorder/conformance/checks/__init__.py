@@ -1,11 +1,14 @@
-"""Checks of the clauses: one module for each section, one function for each clause. A failed check is a Violation."""
+"""Checks of the clauses: one module for each part of the specification, one function for each clause.
+
+A failed check raises Violation.
+"""
 
 from __future__ import annotations
 
 from ext_recorder.conformance.clauses import REGISTERED
 
-from . import durations, errors, execute, host_behaviour, initialize, log, one_shot, requests, shutdown, transport
+from . import durations, errors, execute, host_behaviour, initialize, messages
 
 # In the order of the specification, which is that of the numbers of the clauses.
-MODULES = (transport, requests, initialize, execute, log, shutdown, errors, one_shot, durations, host_behaviour)
+MODULES = (messages, initialize, execute, errors, durations, host_behaviour)
 CLAUSES = tuple(clause for module in MODULES for clause in REGISTERED if clause.check.__module__ == module.__name__)

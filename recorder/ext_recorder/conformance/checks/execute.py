@@ -1,4 +1,4 @@
-"""Execute: params, context, results."""
+"""Execute, its log notifications, and shutdown."""
 
 from __future__ import annotations
 
@@ -9,9 +9,11 @@ from ext_recorder.conformance.raw_host import NotApplicable, Violation, json_obj
 from ext_recorder.conformance.target import error_code, still_serves
 
 if TYPE_CHECKING:
+    from ext_recorder.conformance.raw_host import Host
     from ext_recorder.conformance.target import Target
 
 PHASES = ("setup", "verify", "cleanup")
+LEVELS = ("debug", "info", "warn", "error")
 
 
 def results(target: Target) -> list[dict[str, object]]:
@@ -20,6 +22,29 @@ def results(target: Target) -> list[dict[str, object]]:
         if not entries:
             raise NotApplicable("the profile names no operation")
         return [target.run(host, name) for name in entries]
+
+
+def logged(target: Target) -> list[dict[str, object]]:
+    """Return the log notifications that a call sends before its response."""
+    with target.session() as host:
+        id = host.request("execute", target.params("logs"))
+        host.response(id)
+        found = [line.message for line in host.lines if "method" in line.message]
+    if not found:
+        raise Violation("the call sent no log notification before its response")
+    return found
+
+
+def log_params(target: Target) -> list[dict[str, object]]:
+    return [json_object(message.get("params"), "params of log") for message in logged(target)]
+
+
+def ended(host: Host) -> None:
+    """Check that no more output comes, and that the exit code is 0."""
+    if rest := host.rest():
+        raise Violation(f"wrote after the end: {rest[0].data!r:.300}")
+    if code := host.exit_code():
+        raise Violation(f"expected exit code 0, found {code}; stderr: {host.stderr[-1000:]}")
 
 
 clause = clauses_of_section("spec", "Execute, Params Fields")
@@ -164,3 +189,71 @@ def a_result_has_no_members_that_the_spec_does_not_name(target: Target) -> None:
     for result in results(target):
         if unknown := result.keys() - {"success", "message", "error", "outputs"}:
             raise Violation(f"a result has members that hosts do not know: {', '.join(sorted(unknown))}")
+
+
+clause = clauses_of_section("spec", "Log")
+
+
+@clause("log", "log is a notification: no id.")
+def a_log_is_a_notification(target: Target) -> None:
+    for message in logged(target):
+        if "id" in message or message["method"] != "log":
+            raise Violation(f"expected a notification with the method log, found {message!r:.300}")
+
+
+@clause("log-during", "Logs are sent during the execution.")
+def logs_come_before_the_result(target: Target) -> None:
+    logged(target)
+    with target.session() as host:
+        target.run(host, "logs")
+        if not host.is_quiet():
+            raise Violation(f"a message follows the response: {host.next_line()}")
+        before = len(host.lines)
+        still_serves(target, host)
+        if late := host.lines[before:-1]:
+            raise Violation(f"a message follows the response: {late[0]}")
+
+
+@clause("log-level", "level is debug, info, warn or error.")
+def a_log_has_a_known_level(target: Target) -> None:
+    for params in log_params(target):
+        if params.get("level") not in LEVELS:
+            raise Violation(f"expected a level of {', '.join(LEVELS)}; found {params.get('level')!r}")
+
+
+@clause("log-message", "message is required, a string.")
+def a_log_has_a_message(target: Target) -> None:
+    for params in log_params(target):
+        text(params.get("message"), "message of log")
+
+
+@clause("log-data", "data, if present, is an object.")
+def data_of_a_log_is_an_object(target: Target) -> None:
+    for params in log_params(target):
+        json_object(params.get("data", {}), "data of log")
+
+
+clause = clauses_of_section("spec", "Shutdown")
+
+
+@clause("shutdown", "The result of shutdown is {}.")
+def shutdown_is_answered_with_an_empty_object(target: Target) -> None:
+    with target.session() as host:
+        response = host.call("shutdown", {})
+    if response.get("result") != {}:
+        raise Violation(f"expected the result {{}}, found {response!r:.300}")
+
+
+@clause("exit", "The extension exits after shutdown.")
+def after_shutdown_the_process_exits_with_0(target: Target) -> None:
+    with target.session() as host:
+        host.call("shutdown", {})
+        ended(host)
+
+
+@clause("shutdown-params", "params may be omitted (JSON-RPC 2.0).")
+def shutdown_needs_no_params(target: Target) -> None:
+    with target.session() as host:
+        if "result" not in (response := host.call("shutdown")):
+            raise Violation(f"expected a result, found {response!r:.300}")
+        ended(host)

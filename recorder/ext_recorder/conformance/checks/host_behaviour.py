@@ -19,8 +19,8 @@ from ext_recorder.conformance.raw_host import READ_BYTES, NotApplicable, Violati
 from ext_recorder.conformance.target import PROTOCOL_VERSION, error_code, still_serves
 
 from .errors import error_after
+from .execute import ended
 from .initialize import operations
-from .shutdown import ended
 
 if TYPE_CHECKING:
     from ext_recorder.conformance.raw_host import Host
@@ -57,7 +57,7 @@ def background(target: Target, host: Host) -> int:
 
 
 def gone(pid: int, host: Host, after: str) -> None:
-    deadline = time.monotonic() + host.patience
+    deadline = time.monotonic() + host.timeout
     while running(pid):
         if time.monotonic() > deadline:
             os.kill(pid, signal.SIGKILL)

@@ -16,16 +16,16 @@ from .steps import (
     Session,
     at_fault,
     call,
+    expect,
+    expect_error,
     note,
-    want,
-    want_error,
 )
 
 _NOW = 1_700_000_000
 _HELLO = Say(
     call(1, "initialize", protocol_version="2.0", engine_version="1.0", capabilities=["streaming"]), clause="initialize"
 )
-_KEPT = want("session", True, "/params/keep_session", "/result/keep_session")  # noqa: FBT003
+_KEPT = expect("session", True, "/params/keep_session", "/result/keep_session")  # noqa: FBT003
 
 GASSIST = Conversation(
     {
@@ -45,8 +45,8 @@ GASSIST = Conversation(
                 Say(call(3, "execute", function="$function", arguments="$arguments"), clause="execute"),
                 Say(call(4, "execute", function="no_such_function", arguments={})),
                 Say(call(5, "execute", function="$failing", arguments={})),
-                Say(call(6, "execute"), (want("invalid-params", INVALID_PARAMS, "/error/code", "/params/code"),)),
-                Say(call(ODD_ID, "no_such_method"), (want_error("unknown-method", UNKNOWN_METHOD),)),
+                Say(call(6, "execute"), (expect("invalid-params", INVALID_PARAMS, "/error/code", "/params/code"),)),
+                Say(call(ODD_ID, "no_such_method"), (expect_error("unknown-method", UNKNOWN_METHOD),)),
                 Say(call(8, "execute", function="$asking", arguments="$asking-arguments"), waits=False),
                 Say(call(9, "ping", timestamp=_NOW + 1), clause="ping"),  # a busy plugin responds to it, too
                 AwaitAnswer(8, (_KEPT,)),

@@ -19,8 +19,8 @@ from .steps import (
     Session,
     at_fault,
     call,
-    want,
-    want_error,
+    expect,
+    expect_error,
 )
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ _COMMAND = "workspace/executeCommand"
 _SESSION = "$session"
 _ASKS = "kaiak/stream/user_interaction"
 # The last notification, and the response after it.
-_ABOUT = tuple(want("about", f"$/params/{name}", f"/result/{name}") for name in ("session_id", "request_id"))
+_ABOUT = tuple(expect("about", f"$/params/{name}", f"/result/{name}") for name in ("session_id", "request_id"))
 _UNKNOWN = call(ODD_ID, "no/such/method")
 
 
@@ -77,23 +77,23 @@ KAIAK = Conversation(
     (
         Session(
             (
-                Say(configure(1, "$workdir/no-such-folder"), (want_error("configuration", CONFIGURATION),)),
+                Say(configure(1, "$workdir/no-such-folder"), (expect_error("configuration", CONFIGURATION),)),
                 Say(configure(2, "$workdir"), clause="configure"),
                 Say(
                     call(3, _COMMAND, command="kaiak/configure", arguments=[]),
-                    (want_error("invalid-params", INVALID_PARAMS),),
+                    (expect_error("invalid-params", INVALID_PARAMS),),
                 ),
-                Say(_UNKNOWN, (want_error("unknown-method", UNKNOWN_METHOD),)),
+                Say(_UNKNOWN, (expect_error("unknown-method", UNKNOWN_METHOD),)),
                 Say(fix(5, _SESSION), waits=False),
                 Await(_ASKS, after=5, name="asked"),
                 # The session is in use while the first request waits for its approval.
-                Say(fix(6, "$asked/params/session_id"), (want_error("in-use", IN_USE),), client=2, holds=True),
-                AwaitAnswer(5, (want("created", _SESSION, "/result/session_id"), *_ABOUT)),
-                Say(fix(7, _SESSION), (want("released", _SESSION, "/result/session_id"),), clause="fix"),
+                Say(fix(6, "$asked/params/session_id"), (expect_error("in-use", IN_USE),), client=2, holds=True),
+                AwaitAnswer(5, (expect("created", _SESSION, "/result/session_id"), *_ABOUT)),
+                Say(fix(7, _SESSION), (expect("released", _SESSION, "/result/session_id"),), clause="fix"),
                 Say(command(8, "delete_session", session_id=_SESSION, force=False), clause="delete"),
                 Say(
                     command(9, "delete_session", session_id="no-such-session", force=False),
-                    (want_error("not-found", NOT_FOUND),),
+                    (expect_error("not-found", NOT_FOUND),),
                 ),
             ),
             replies={_ASKS: approve},

@@ -19,7 +19,7 @@ Reply: TypeAlias = Callable[[Message, Mapping[str, object]], Iterable[Message]]
 
 
 @dataclass(frozen=True)
-class Want:
+class ExpectedValue:
     """Expected value in a message.
 
     Args:
@@ -33,14 +33,14 @@ class Want:
     places: tuple[str, ...]
 
 
-def want(clause: str, value: object, *places: str) -> Want:
-    """Return a Want."""
-    return Want(clause, value, places)
+def expect(clause: str, value: object, *places: str) -> ExpectedValue:
+    """Return an expected value."""
+    return ExpectedValue(clause, value, places)
 
 
-def want_error(clause: str, code: int) -> Want:
+def expect_error(clause: str, code: int) -> ExpectedValue:
     """Expect an error response with this code."""
-    return Want(clause, code, ("/error/code",))
+    return ExpectedValue(clause, code, ("/error/code",))
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class Say:
 
     Args:
         message: JSON value with placeholders.
-        wants: expected values in its response.
+        expected: expected values in its response.
         waits: whether to wait for the last response to a request before the next step.
         client: number of the client that sends it: 1 or 2. On standard files there is only one.
         holds: whether the host responds to requests of the child only after that.
@@ -57,7 +57,7 @@ class Say:
     """
 
     message: Message
-    wants: tuple[Want, ...] = ()
+    expected: tuple[ExpectedValue, ...] = ()
     waits: bool = True
     client: int = 1
     holds: bool = False
@@ -70,11 +70,11 @@ class SayBytes:
 
     Args:
         payload: content of the frame.
-        wants: expected values in that error.
+        expected: expected values in that error.
     """
 
     payload: bytes
-    wants: tuple[Want, ...]
+    expected: tuple[ExpectedValue, ...]
 
 
 @dataclass(frozen=True)
@@ -83,11 +83,11 @@ class AwaitAnswer:
 
     Args:
         id: of the request.
-        wants: expected values in the response.
+        expected: expected values in the response.
     """
 
     id: int | str
-    wants: tuple[Want, ...] = ()
+    expected: tuple[ExpectedValue, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -145,10 +145,11 @@ class Session:
 
     def clauses(self) -> set[str]:
         """Return the ids of the clauses that its steps check."""
-        wants = {
-            want.clause for step in self.steps if isinstance(step, Say | SayBytes | AwaitAnswer) for want in step.wants
-        }
-        return wants | {step.clause for step in self.steps if isinstance(step, Say | Await | Unanswered | Ends)} - {""}
+        clauses = {step.clause for step in self.steps if isinstance(step, Say | Await | Unanswered | Ends)}
+        for step in self.steps:
+            if isinstance(step, Say | SayBytes | AwaitAnswer):
+                clauses.update(value.clause for value in step.expected)
+        return clauses - {""}
 
 
 @dataclass(frozen=True)
@@ -198,7 +199,7 @@ def at_fault(*begin: Step, probe: Message) -> tuple[Session, ...]:
     """
 
     def unreadable(clause: str, code: int, payload: bytes) -> Session:
-        return Session((*begin, SayBytes(payload, (want_error(clause, code), want(clause, None, "/id")))))
+        return Session((*begin, SayBytes(payload, (expect_error(clause, code), expect(clause, None, "/id")))))
 
     return (
         unreadable("parse-error", PARSE_ERROR, b'{"jsonrpc": "2.0", "id": 90, "method"'),

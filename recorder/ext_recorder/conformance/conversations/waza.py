@@ -18,8 +18,8 @@ from .steps import (
     Session,
     at_fault,
     call,
-    want,
-    want_error,
+    expect,
+    expect_error,
 )
 
 NOT_FOUND, NOT_VALID = -32000, -32001
@@ -45,14 +45,14 @@ WAZA = Conversation(
             (
                 Say(call(1, "eval.list", directory="$directory"), clause="list"),
                 Say(call(2, "eval.get", path="$eval"), clause="get"),
-                Say(call(3, "eval.validate", path="$eval"), (want("validate", True, "/result/valid"),)),  # noqa: FBT003
-                Say(call(4, "eval.validate", path="$broken"), (want("validate", False, "/result/valid"),)),  # noqa: FBT003
+                Say(call(3, "eval.validate", path="$eval"), (expect("validate", True, "/result/valid"),)),  # noqa: FBT003
+                Say(call(4, "eval.validate", path="$broken"), (expect("validate", False, "/result/valid"),)),  # noqa: FBT003
                 Say(call(5, "task.list", path="$eval"), clause="tasks"),
                 Say(call(6, "task.get", path="$eval", taskId="$task"), clause="task"),
-                Say(call(7, "eval.get", path="$workdir/no-such-eval.yaml"), (want_error("not-found", NOT_FOUND),)),
-                Say(call(8, "eval.run", path="$broken"), (want_error("not-valid", NOT_VALID),)),
-                Say(call(9, "eval.get"), (want_error("invalid-params", INVALID_PARAMS),)),
-                Say(_UNKNOWN, (want_error("unknown-method", UNKNOWN_METHOD),)),
+                Say(call(7, "eval.get", path="$workdir/no-such-eval.yaml"), (expect_error("not-found", NOT_FOUND),)),
+                Say(call(8, "eval.run", path="$broken"), (expect_error("not-valid", NOT_VALID),)),
+                Say(call(9, "eval.get"), (expect_error("invalid-params", INVALID_PARAMS),)),
+                Say(_UNKNOWN, (expect_error("unknown-method", UNKNOWN_METHOD),)),
                 Say(call(11, "eval.run", path="$eval"), clause="run"),
                 Await("eval.complete", after=11, clause="complete"),
                 Say(call(12, "run.status", runId=_RUN), clause="status"),
@@ -65,7 +65,7 @@ WAZA = Conversation(
             (
                 Say(_UNKNOWN, waits=False),
                 EndInput(),
-                AwaitAnswer(ODD_ID, (want("end", ODD_ID, "/id"),)),
+                AwaitAnswer(ODD_ID, (expect("end", ODD_ID, "/id"),)),
                 Ends("end"),
             ),
         ),
