@@ -8,6 +8,7 @@ does not, so it waits until the first one was read.
 
 from __future__ import annotations
 
+import gc
 import os
 from collections import deque
 from select import POLLIN, POLLOUT, poll
@@ -370,6 +371,8 @@ def play(
     on_end: Callable[[int | str], None] | None = None,
 ) -> int | str:
     """Play to the end. Return the exit code, or the name of the signal to end by. For arguments see PlayerDriver."""
+    gc.freeze()  # what is imported stays; see `run_recorded`
+    gc.enable()
     signals = Signals()
     signals.catch()
     driver = PlayerDriver(player, actions, _STDIN, outlets, speed, on_end=on_end)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 
 from ext_recorder.cli.command import GIVEN, Command
@@ -60,16 +61,15 @@ def run_recorded(values: Values, command: Live | None) -> int:
     Args:
         command: the command that must be the recorded one; None: any command.
     """
-    from ext_recorder.replay.replay import run_replay
-
-    cassette = value_of(values, "CASSETTE")
-    options = options_of(values, command)
-    listen = value_of(values, "listen")
+    cassette, listen = value_of(values, "CASSETTE"), value_of(values, "listen")
     if listen:
         from ext_recorder.sockets.server import run_server
 
-        return run_server(cassette, listen, options)
-    return run_replay(cassette, options)
+        return run_server(cassette, listen, options_of(values, command))
+    gc.disable()  # until `play`: collections would scan what is imported, for 2 ms in all, and free nothing
+    from ext_recorder.replay.replay import run_replay
+
+    return run_replay(cassette, options_of(values, command))
 
 
 def options_of(values: Values, command: Live | None = None) -> Options:
