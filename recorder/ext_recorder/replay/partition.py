@@ -43,6 +43,7 @@ class RecordingPartitioner:
         self._dialect = dialect
         self._framing = framing
         self._glances = dialect.id_only and dialect.by_id
+        self._keepalives = tuple(method.encode() for method in dialect.keepalives)
         self.first = CallChain(None, 0.0)
         self.count = 0
         self.marks: dict[str, list[CallChain]] = {}
@@ -77,7 +78,6 @@ class RecordingPartitioner:
 
     def _take_request(self, item: RecordedRequest, time: float) -> CallChain | None:
         """Return the thread that a message of the host begins; None if it continues one."""
-        dialect = self._dialect
         kind, key, last, message = self._look(item.payload) if item.is_message else ("other", b"", True, None)
         if kind == "response" and (question := self._child_calls.first(key)):
             # All threads that may have sent the request wait for the response.
@@ -93,8 +93,8 @@ class RecordingPartitioner:
         thread = CallChain(item, time, self.count)
         self.count += 1
         # What the child does after a message that has no effect but its response belongs to the message before it.
-        is_keepalive = any(method.encode() in item.payload for method in dialect.keepalives)
-        if not is_keepalive or dialect.classify(item.payload).method not in dialect.keepalives:
+        is_keepalive = self._keepalives and any(method in item.payload for method in self._keepalives)
+        if not is_keepalive or self._dialect.classify(item.payload).method not in self._dialect.keepalives:
             self._last = thread
         if kind == "request":
             self._host_calls.begin(key, thread)

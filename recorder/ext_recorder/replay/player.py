@@ -98,6 +98,7 @@ class Player:
         self._framing = framing
         self._name = name
         self._decoder = framing.decoder()
+        self._final = tuple(method.encode() for method in requests.dialect.final)
         self._misses = 0
         self._at_eof = False
         self._signals: list[str] = []
@@ -292,9 +293,10 @@ class Player:
     def _ends_session(self, payload: bytes) -> bool:
         """Return True if the child exits by itself after this message of the host."""
         dialect = self._requests.dialect
-        return any(method.encode() in payload for method in dialect.final) and (
-            dialect.classify(payload).method in dialect.final
-        )
+        for method in self._final:
+            if method in payload:
+                return dialect.classify(payload).method in dialect.final
+        return False
 
     # Messages of the host without a recorded response
 
