@@ -51,7 +51,7 @@ MARKS: tuple[MarkKind, ...] = ("eof", "exit", "signal", "open", "omitted")
 # A message over this limit is left out, so that neither the writer's memory nor the file grows with it.
 MESSAGE_LIMIT_BYTES = 67_108_864
 
-# What stands between quotation marks as it is. Bytes that are left when these are taken away need a closer look.
+# Bytes that are written between quotation marks unchanged.
 PLAIN_BYTES = bytes(range(0x20, 0x7F)).replace(b"'", b"")
 
 # Maximum bytes by which escapes make a text longer than base64: a short one is still read more easily.
@@ -70,9 +70,9 @@ class Data:
     Attributes:
         kind: the stream: "in" (the host's), "out" or "err" (the child's).
         time: seconds since the start.
-        payload: a message or a stderr line without its framing; where `raw`, the exact bytes with it.
+        payload: a message or a stderr line without its framing; if `raw`, the exact bytes with framing.
         raw: see `payload`.
-        head: header lines, where they are not the plain Content-Length alone.
+        head: header lines, if there are others than the plain Content-Length.
         conn: the connection, counted from 1; OWN_FILES.
     """
 
@@ -95,18 +95,24 @@ class Data:
         self.head = head
         self.conn = conn
 
-    def items(self, framing: Framing) -> list[Frame | Junk]:
-        """Return the messages (of stderr: lines) of this event and the bytes between them.
+    def own_framing(self, framing: Framing) -> Framing:
+        """Return the framing of this event: that of the session, or lines for stderr and a server's own files."""
+        return STDERR_FRAMING if self.kind == "err" or self.conn == OWN_FILES else framing
 
-        Args:
-            framing: of the session; it does not apply to stderr.
-        """
+    def items(self, framing: Framing) -> list[Frame | Junk]:
+        """Return the messages or lines of this event and the bytes between them. The framing is the session's."""
         if not self.raw:
             return [Frame(self.payload, b"", self.head)]
-        return pieces(self.payload, STDERR_FRAMING if self.kind == "err" else framing)
+        decoder = self.own_framing(framing).decoder()
+        decoder.receive_data(self.payload)
+        decoder.receive_eof()
+        items = []
+        while item := decoder.next_event():
+            items.append(item)
+        return items
 
     def payloads(self, framing: Framing) -> list[bytes]:
-        """Return the messages of this event, without the bytes between them."""
+        """Return the messages or lines of this event, without the bytes between them."""
         if not self.raw:
             return [self.payload]
         return [item.payload for item in self.items(framing) if isinstance(item, Frame)]
@@ -124,13 +130,13 @@ class Data:
 
 
 class Mark:
-    """Something that happened without bytes.
+    """Event without bytes.
 
     Attributes:
         kind: "eof", "exit", "signal", "open" or "omitted".
         time: seconds since the start.
-        value: the stream of eof and open, the exit code as an int, the name of a signal ("SIGTERM"), or what was
-            left out ("70000000 bytes of out").
+        value: the stream of eof and open, the exit code as an int, the name of a signal ("SIGTERM"), or the size and
+            stream of an omitted message ("70000000 bytes of out").
         conn: the connection, counted from 1; OWN_FILES.
     """
 
@@ -169,26 +175,15 @@ def omission(mark: Mark) -> str:
     return f"a message of {whose} of {size} bytes was left out (the limit is {MESSAGE_LIMIT_BYTES} bytes)"
 
 
-def pieces(wire: bytes, framing: Framing) -> list[Frame | Junk]:
-    """The frames in exact bytes, and what is between them."""
-    decoder = framing.decoder()
-    decoder.receive_data(wire)
-    decoder.receive_eof()
-    found = []
-    while item := decoder.next_event():
-        found.append(item)
-    return found
-
-
 def note(kind: Stream, time: float, item: Frame | Junk, framing: Framing, clean: Clean, *, conn: int = 1) -> bytes:
-    """The line for one piece of a stream, as a recorder meets it. This is the noting process' inner loop.
+    """Return the line for one item of a stream. This is the inner loop of the writer process.
 
     Args:
         kind: the stream.
         time: seconds since the start.
-        item: what the stream's decoder gave.
-        framing: the stream's framing; STDERR_FRAMING for stderr.
-        clean: what takes secrets and machine paths out: bytes to bytes.
+        item: from the decoder of the stream.
+        framing: of the stream; STDERR_FRAMING for stderr.
+        clean: removes secrets and machine paths from bytes.
         conn: the connection.
     """
     if not isinstance(item, Frame):
@@ -246,8 +241,8 @@ def raw_line(kind: Stream, time: float, wire: bytes, *, conn: int = 1) -> bytes:
     """Return the line for exact bytes."""
     connection = b" conn: %d," % conn if conn != 1 else b""
     text = _scalar(wire, short=True)
-    form, spelled = (b"raw", b"'%b'" % b2a_base64(wire, newline=False)) if text is None else (b"text", text)
-    return b"- {t: %.6f,%b %b: {%b: %b}}\n" % (time, connection, kind.encode(), form, spelled)
+    form, scalar = (b"raw", b"'%b'" % b2a_base64(wire, newline=False)) if text is None else (b"text", text)
+    return b"- {t: %.6f,%b %b: {%b: %b}}\n" % (time, connection, kind.encode(), form, scalar)
 
 
 def _scalar(data: bytes, *, short: bool) -> bytes | None:
@@ -260,23 +255,23 @@ def _scalar(data: bytes, *, short: bool) -> bytes | None:
         return None
     if holds(text):
         return b"'%b'" % data.replace(b"'", b"''")
-    spelled = escaped(text).encode()
-    return None if short and len(spelled) > len(data) * 4 // 3 + _SLACK else spelled
+    scalar = escaped(text).encode()
+    return None if short and len(scalar) > len(data) * 4 // 3 + _SLACK else scalar
 
 
 def mark_line(kind: MarkKind, time: float, value: int | str, *, conn: int = 1) -> bytes:
-    """The line for an end of file, an exit, a signal, a connection."""
+    """Return the line for an event without bytes."""
     connection = b" conn: %d," % conn if conn != 1 else b""
     return b"- {t: %.6f,%b %b: %b}\n" % (time, connection, kind.encode(), str(value).encode())
 
 
 def event_line(event: Event) -> bytes:
-    """The line for an event. Raises ValueError for a message that only raw can hold."""
+    """Return the line for an event. Raises ValueError for a message that only raw bytes can represent."""
     if isinstance(event, Mark):
         return mark_line(event.kind, event.time, event.value, conn=event.conn)
     if event.raw:
         return raw_line(event.kind, event.time, event.payload, conn=event.conn)
     line = text_line(event.kind, event.time, event.payload, event.head, conn=event.conn)
     if line is None:
-        raise ValueError(f"not UTF-8, so it can't be written as text: {event.payload!r}")
+        raise ValueError(f"cannot be written as text, since it is not UTF-8: {event.payload!r}")
     return line

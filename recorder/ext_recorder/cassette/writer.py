@@ -12,7 +12,7 @@ from itertools import count
 
 from ext_recorder.errors import CassetteInUse, UsageError
 
-from .events import OWN_FILES, STDERR_FRAMING, Data, event_line, raw_line
+from .events import Data, event_line, raw_line
 from .header import Header, encode_header, encode_trailer
 from .paths import partial_of, target_of
 
@@ -208,7 +208,7 @@ def write_cassette(
         OSError: the file cannot be written.
     """
     if path.exists() and not replace:
-        raise UsageError(f"{path} is there already: choose another name, or replace it by --force")
+        raise UsageError(f"{path} exists already: choose another name, or replace it by --force")
     writer = Writer(path, header)
     written = 0
     try:
@@ -233,5 +233,5 @@ def encode_event(event: Event, framing: Framing) -> bytes:
         return event_line(event)
     except ValueError:
         assert isinstance(event, Data)
-        own = STDERR_FRAMING if event.kind == "err" or event.conn == OWN_FILES else framing
-        return raw_line(event.kind, event.time, own.encode(event.payload, event.head), conn=event.conn)
+        wire = event.own_framing(framing).encode(event.payload, event.head)
+        return raw_line(event.kind, event.time, wire, conn=event.conn)

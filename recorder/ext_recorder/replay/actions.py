@@ -76,7 +76,7 @@ class ActionBuffer:
 
     Attributes:
         after: recorded time of the next output, see Write.
-        on_host_data: receives all bytes of the host; None if not wanted.
+        on_host_data: receives all bytes of the host; None for no receiver.
         over: an Exit was added; later actions have no effect.
         size: bytes of output since the last `take`.
     """

@@ -194,7 +194,7 @@ class FaultInjector(ActionBuffer):
         paced, apart: see ActionBuffer.
 
     Attributes:
-        key: returns a number that is equal for requests of the host that match each other; None if not wanted.
+        key: returns a number that is equal for requests of the host that match each other; None for no such numbers.
         faulted: these numbers of the requests to which a fault was applied: the host may send them again.
         faulted_ids: the ids of these requests: the host may cancel them.
     """

@@ -223,7 +223,7 @@ class OpenCallThreads:
         threads: the threads that they belong to, in the order of the recording.
         upto: the place in the recording up to which it has been played.
         asked: the ids of the requests of the child.
-        lines: the lines of what is left of the threads, but for messages of the host's own accord.
+        lines: the lines of what is left of the threads, except messages that are not responses.
         responses: the messages of the host in it: (line, payload).
     """
 

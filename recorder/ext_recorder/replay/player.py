@@ -79,7 +79,7 @@ class Player:
     Attributes:
         more: the child has more output before it reads again; call `proceed` once the output so far is written.
         held: the child has more output, which waits for another connection; call `resume` after an event there.
-        on_host_data: receives all bytes of the host before the player; None if not wanted.
+        on_host_data: receives all bytes of the host before the player; None for no receiver.
         diverges: a message without a match raises Divergence instead of being a miss.
         differences: reported differences between this session and the recorded one, the first `_KEPT` lines.
         repeats: the recorded messages that may be played again; None if none may.

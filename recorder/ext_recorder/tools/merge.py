@@ -17,7 +17,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from ext_recorder.cassette.events import STDERR_FRAMING, Data, note, pieces
+from ext_recorder.cassette.events import Data, note
 from ext_recorder.cassette.header import Header
 from ext_recorder.cassette.reader import Reader, dialect_of
 from ext_recorder.cassette.writer import encode_event, write_cassette
@@ -126,9 +126,8 @@ class _Merged:
                     continue
                 kept.time += base
                 if isinstance(kept, Data) and kept.raw and b"[redacted:" in kept.payload:
-                    own = STDERR_FRAMING if kept.kind == "err" else self._framing
-                    for item in pieces(kept.payload, own):
-                        yield note(kept.kind, kept.time, item, own, self._renumbered)
+                    for item in kept.items(self._framing):
+                        yield note(kept.kind, kept.time, item, kept.own_framing(self._framing), self._renumbered)
                     continue
                 if isinstance(kept, Data):
                     kept.payload = self._renumbered(kept.payload)

@@ -11,7 +11,7 @@ from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from ext_recorder.cassette.events import OWN_FILES, STDERR_FRAMING, Data, cleaned_head, note, pieces
+from ext_recorder.cassette.events import Data, cleaned_head, note
 from ext_recorder.cassette.header import Header
 from ext_recorder.cassette.paths import SUFFIX
 from ext_recorder.cassette.reader import Reader
@@ -130,7 +130,6 @@ def _header(header: Header, redactor: Redactor, changes: Counter[str]) -> Header
 
 def _scrubbed(event: Event, framing: Framing, redactor: Redactor, changes: Counter[str]) -> Iterator[bytes]:
     """Yield the redacted lines of an event, usually one."""
-    own = STDERR_FRAMING if isinstance(event, Data) and (event.kind == "err" or event.conn == OWN_FILES) else framing
 
     def clean(data: bytes) -> bytes:
         redacted = redactor.redact(data)
@@ -144,12 +143,12 @@ def _scrubbed(event: Event, framing: Framing, redactor: Redactor, changes: Count
         head = cleaned_head(event.head, clean) if event.head else ()
         yield encode_event(Data(event.kind, event.time, payload, head=head, conn=event.conn), framing)
     elif redactor.redact(event.payload) == event.payload and all(
-        redactor.redact(item.wire) == item.wire for item in pieces(event.payload, own)
+        redactor.redact(item.wire) == item.wire for item in event.items(framing)
     ):
         yield encode_event(event, framing)
     else:
-        for item in pieces(event.payload, own):
-            yield note(event.kind, event.time, item, own, clean, conn=event.conn)
+        for item in event.items(framing):
+            yield note(event.kind, event.time, item, event.own_framing(framing), clean, conn=event.conn)
 
 
 def _count(before: bytes, after: bytes, changes: Counter[str]) -> None:

@@ -245,7 +245,7 @@ WRONG = [
     (["missing"], "missing: no such file"),
     (["--from", "morse", "c.yaml"], "--from morse: expected one of cassette, jsonl"),
     (["--to", "cassette", "c.yaml"], "a cassette cannot be written to standard output"),
-    (["-o", "c.yaml", "--to", "cassette", "c.yaml"], "c.yaml is there already"),
+    (["-o", "c.yaml", "--to", "cassette", "c.yaml"], "c.yaml exists already"),
     (["--protocol", "morse", "c.yaml"], "--protocol morse: expected one of gevals"),
 ]
 

@@ -121,7 +121,7 @@ def test_what_does_not_go_together_is_refused_and_nothing_is_written(tmp_path: P
 
 def test_one_of_them_may_become_all_of_them(tmp_path: Path) -> None:
     one, two = cassette(tmp_path / "a.yaml", ONE), cassette(tmp_path / "b.yaml", TWO)
-    with pytest.raises(UsageError, match="is there already"):
+    with pytest.raises(UsageError, match="exists already"):
         merge([one, two], one)
     merge([one, two], one, replace=True)
     assert ask(1, "b").encode() in messages(one, "in")

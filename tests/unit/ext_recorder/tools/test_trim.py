@@ -156,7 +156,7 @@ def test_what_is_left_plays(tmp_path: Path, part: Part) -> None:
 def test_a_file_that_is_there_gives_way_only_when_it_is_said(tmp_path: Path) -> None:
     source = cassette(tmp_path / "c.yaml", SESSION)
     before = source.read_bytes()
-    with pytest.raises(UsageError, match="is there already"):
+    with pytest.raises(UsageError, match="exists already"):
         trim(source, source, Part(without=["b"]))
     assert source.read_bytes() == before
     assert trim(source, source, Part(without=["b"]), replace=True) == (11, 15)
