@@ -296,7 +296,7 @@ class AnyOrderPlayer(Player):
     def _spoiled(self, payload: bytes) -> Spoiled | None:
         return self._running.spoiled(self._requests.dialect.classify(payload), self._partition.asked)
 
-    def _in_any_order(self) -> Scheduler:
+    def _scheduler(self, *, apart: bool) -> Scheduler:
         return self._running
 
     def _untie(self) -> None:
@@ -304,9 +304,6 @@ class AnyOrderPlayer(Player):
 
     def _was_played(self, thread: CallChain) -> bool:
         return thread.number < len(self._played) and bool(self._played[thread.number])
-
-    def _running_again(self, *, withdraw: bool) -> Scheduler:
-        return self._running
 
     def _receive_end(self) -> None:
         self._refuse_waiting(self._running)

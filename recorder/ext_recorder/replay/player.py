@@ -153,14 +153,14 @@ class Player:
         if not responses.has_open_calls or self._actions.over or self.waits or len(self._decoder):
             return
         awaited, count = self._awaited(), responses.open_calls
-        running = self._in_any_order()
+        scheduler = self._scheduler(apart=True)
         if responses.open_calls < count:
             self.early += 1
             if self.early == 1:
                 text = f"played a response early: the host waits, but the recorded host sent {awaited} before it"
                 self._report(f"{text}; --order any plays it at once")
             return
-        for call, cause in running.waiting() if running is not None else ():
+        for call, cause in scheduler.waiting():
             if call.line not in self._reported_lines:
                 self._reported_lines.add(call.line)
                 text = f"{describe(call.message(self._requests.dialect))} has no response yet"
@@ -174,8 +174,12 @@ class Player:
         """Return what the host has to do next, as text; "" in order `any`."""
         return ""
 
-    def _in_any_order(self) -> Scheduler | None:
-        """Continue the open calls outside the recorded order. Return what plays them; None if there are none."""
+    def _scheduler(self, *, apart: bool) -> Scheduler:
+        """Return the scheduler of messages that are played again, or outside the recorded order.
+
+        Args:
+            apart: continue the open calls outside the recorded order.
+        """
         raise NotImplementedError
 
     @property
@@ -368,22 +372,18 @@ class Player:
         if not self.repeats.are_read:
             with self._reader.again() as reader:
                 self.repeats.read(reader, self._requests, self._framing)
-        running = self._running_again(withdraw=faulted)
+        scheduler = self._scheduler(apart=faulted and self._responses.has_open_calls)
         thread = self.repeats.find(self._requests, payload, self._was_played)
         if thread is None:
             return False
-        if faulted and thread.origin is not None and running.withdraw(thread.origin.line):
+        if faulted and thread.origin is not None and scheduler.withdraw(thread.origin.line):
             self._responses.give_up(thread.origin.message(self._requests.dialect))
         self.repeats.count += allowed
-        running.begin(thread)
+        scheduler.begin(thread)
         return True
 
     def _was_played(self, thread: CallChain) -> bool:
         """Return True if the recorded message that begins this thread has been played."""
-        raise NotImplementedError
-
-    def _running_again(self, *, withdraw: bool) -> Scheduler:
-        """Return what plays messages again, with the open calls in it if one of them may be withdrawn."""
         raise NotImplementedError
 
     # Open calls after a miss

@@ -264,10 +264,6 @@ class StrictPlayer(Player):
         """Return the lines of events that are played outside the recorded order."""
         return frozenset(self._apart_lines)
 
-    def _in_any_order(self) -> Scheduler | None:
-        self._take_apart()
-        return self._apart
-
     def _untie(self) -> None:
         if self._apart is not None:
             self._apart.untie()
@@ -280,8 +276,8 @@ class StrictPlayer(Player):
             return False
         return item.line < self._reader.line + (not self._due and self._kept is None)
 
-    def _running_again(self, *, withdraw: bool) -> Scheduler:
-        if withdraw and self._responses.has_open_calls:
+    def _scheduler(self, *, apart: bool) -> Scheduler:
+        if apart:
             self._take_apart()
         if self._apart is None:
             from .threads import Scheduler
@@ -299,9 +295,9 @@ class StrictPlayer(Player):
         self._asked |= found.asked
         if not found.threads:
             return
-        running = self._running_again(withdraw=False)
+        scheduler = self._scheduler(apart=False)
         self._apart_calls.update(thread.origin.line for thread in found.threads if thread.origin is not None)
-        running.resume(found.threads, found.upto, self._time)
+        scheduler.resume(found.threads, found.upto, self._time)
         if self._due:
             self._due = [item for item in self._due if (item.line, item.payload) not in found.responses]
             if not self._due:

@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING
 from ext_recorder.batch.reports import Case
 from ext_recorder.cassette.reader import Reader, dialect_of
 from ext_recorder.errors import CassetteError
-from ext_recorder.messages.differences import KEPT, SHOWN_PLACES, Differences
-from ext_recorder.messages.format import describe, excerpt, json_value
+from ext_recorder.messages.differences import KEPT, SHOWN_PLACES, Differences, describe, excerpt, json_value
 from ext_recorder.messages.json_values import places
 from ext_recorder.messages.matcher import MessageComparison
 from ext_recorder.messages.name_map import NameMap

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ext_recorder.cassette.events import STDERR_FRAMING, Data
 from ext_recorder.messages.call_tracker import CallTracker
-from ext_recorder.messages.format import shortened
+from ext_recorder.messages.differences import shortened
 from ext_recorder.protocols.dialect import OTHER, ClassifiedMessage
 from ext_sdk.core.wire.frames import Frame
 

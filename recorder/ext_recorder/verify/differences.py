@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ext_recorder.messages.differences import Differences
-from ext_recorder.messages.format import describe, excerpt
+from ext_recorder.messages.differences import Differences, describe, excerpt
 
 if TYPE_CHECKING:
     from .paired_messages import Expected, Received

@@ -13,8 +13,7 @@ from __future__ import annotations
 from collections import Counter, deque
 from typing import TYPE_CHECKING
 
-from ext_recorder.messages.differences import SHOWN_PLACES
-from ext_recorder.messages.format import describe, json_value
+from ext_recorder.messages.differences import SHOWN_PLACES, describe, json_value
 from ext_recorder.messages.json_values import places
 
 if TYPE_CHECKING:
