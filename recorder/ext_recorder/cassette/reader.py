@@ -74,8 +74,8 @@ class Reader:
         except OSError as error:
             raise CassetteError(path, 0, f"can't be read: {error.strerror}") from None
         try:
-            found = read_header(path, self._file)
-            self.header, self.line = found or (self._load(), 0)
+            parsed = read_header(path, self._file)
+            self.header, self.line = parsed or (self._load(), 0)
             self.redacted = self.header.redacted
         except BaseException:
             self._file.close()
@@ -123,9 +123,9 @@ class Reader:
                 block = block[end:]
             for line in BytesIO(block) if block else ():
                 number += 1
-                found = (None if self._trailer else parse_line(line)) or self._unusual(number, line)
-                if found is not None:
-                    event = found
+                parsed = (None if self._trailer else parse_line(line)) or self._unusual(number, line)
+                if parsed is not None:
+                    event = parsed
                     count += 1
                     self.line = number
                     yield event

@@ -100,11 +100,11 @@ class _Scan:
 
     def __iter__(self) -> Iterator[bytes]:
         with self.path.open("rb") as file:
-            found = read_header(str(self.path), file)
-            if found is None:
+            parsed = read_header(str(self.path), file)
+            if parsed is None:
                 problem = "the lines above the events are not those of a recording"
                 raise CassetteError(self.path, 0, problem, "complete them by hand, or record the session again")
-            start = found[1]
+            start = parsed[1]
             file.seek(0)
             for number, line in enumerate(file, 1):
                 if number <= start:

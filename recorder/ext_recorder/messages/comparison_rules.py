@@ -204,7 +204,7 @@ def preset_of(pairs: Iterable[tuple[object, object]]) -> str:
     for name in PRESETS:
         mask = Mask([f"@{name}"])
         if pairs and all(
-            _MASKED in str(mask.value(one)) and mask.value(one) == mask.value(other) for one, other in pairs
+            _MASKED in str(mask.value(left)) and mask.value(left) == mask.value(right) for left, right in pairs
         ):
             return f"@{name}"
     return ""

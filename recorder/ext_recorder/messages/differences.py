@@ -64,45 +64,45 @@ class Differences:
 
     def problems(self) -> list[Problem]:
         """Return the differences that are kept, in the order of the cassette."""
-        return [problem for _, problem in sorted(self._kept, key=lambda each: each[0] or _LAST)]
+        return [problem for _, problem in sorted(self._kept, key=lambda item: item[0] or _LAST)]
 
-    def differs(self, line: int, subject: str, found: list[Difference], recorded: object, live: object) -> None:
+    def differs(self, line: int, subject: str, differences: list[Difference], recorded: object, live: object) -> None:
         """Add the differences of two messages that belong together.
 
         Args:
             line: of the first message.
             subject: short description of the message.
-            found: the differences.
+            differences: the differences.
             recorded: the first message as a JSON value.
             live: the second message as a JSON value.
         """
-        for each in found:
-            where = each.pointer or "the whole message"
+        for difference in differences:
+            where = difference.pointer or "the whole message"
             rows = [
                 f"{self._name}:{line}: {subject}: {where}",
-                f"  expected  {shown(each.recorded)}",
-                f"  found     {shown(each.live)}",
+                f"  expected  {shown(difference.recorded)}",
+                f"  found     {shown(difference.live)}",
             ]
-            if each.pointer.count("/") > 1:
-                rows.append(f"  around    {around(each, recorded, live)}")
+            if difference.pointer.count("/") > 1:
+                rows.append(f"  around    {around(difference, recorded, live)}")
             data = {
                 "line": line,
                 "message": subject,
-                "pointer": each.pointer,
-                "expected": plain(each.recorded),
-                "found": plain(each.live),
+                "pointer": difference.pointer,
+                "expected": plain(difference.recorded),
+                "found": plain(difference.live),
             }
             self.add("differs", "\n".join(rows), line, data)
 
-    def exit(self, expected: int | str | None, found: int | str | None, said: str = "") -> None:
+    def exit(self, expected: int | str | None, found: int | str | None, note: str = "") -> None:
         """Add a difference of the exit status.
 
         Args:
             expected: exit code, or name of the signal.
             found: the same of the other session.
-            said: text instead of `found`, if it has no such value.
+            note: text instead of `found`, if it has no such value.
         """
-        text = f"{self._name}: the exit\n  expected  {expected}\n  found     {said or found}"
+        text = f"{self._name}: the exit\n  expected  {expected}\n  found     {note or found}"
         self.add("exit", text, 0, {"expected": expected, "found": found})
 
     def add(self, kind: str, text: str, line: int = 0, data: dict[str, object] | None = None) -> None:
@@ -163,12 +163,12 @@ def json_value(message: ClassifiedMessage) -> object:
         return message.text
 
 
-def around(each: Difference, recorded: object, live: object) -> str:
+def around(difference: Difference, recorded: object, live: object) -> str:
     """Return the object around a differing value: the live one, or the recorded one if that is missing."""
-    holder = each.pointer.rpartition("/")[0]
+    holder = difference.pointer.rpartition("/")[0]
     there = resolve(live, holder)
     text = shown(resolve(recorded, holder) if there is MISSING else there, 1 << 20)
-    value = each.live if there is not MISSING and each.live is not MISSING else each.recorded
+    value = difference.live if there is not MISSING and difference.live is not MISSING else difference.recorded
     at = max(0, text.find(shown(value, 60).rstrip("…")))
     start = max(0, at - AROUND_CHARS // 3) if len(text) > AROUND_CHARS else 0
     part = text[start : start + AROUND_CHARS]

@@ -35,15 +35,15 @@ def without(value: object, pointers: Iterable[str]) -> object:
 def places(value: object, pointers: Iterable[str]) -> Iterator[str]:
     """Yield the pointers that a JSON value has, with `*` in them replaced by each member or item."""
     for pointer in pointers:
-        found: list[tuple[str, object]] = [("", value)]
+        reached: list[tuple[str, object]] = [("", value)]
         for token in parts(pointer):
-            found = [
+            reached = [
                 (join(above, name), child(holder, name))
-                for above, holder in found
+                for above, holder in reached
                 for name in (_names(holder) if token in _EVERY else [token])
                 if child(holder, name) is not MISSING
             ]
-        yield from (place for place, _ in found)
+        yield from (place for place, _ in reached)
 
 
 def _names(value: object) -> list[str]:
@@ -86,7 +86,7 @@ def differences(left: object, right: object, pointer: str = "") -> Iterator[str]
             todo += reversed(below)
         elif isinstance(left, list) and isinstance(right, list):
             pairs = zip_longest(left, right, fillvalue=MISSING)
-            todo += reversed([(one, other, join(pointer, at)) for at, (one, other) in enumerate(pairs)])
+            todo += reversed([(expected, actual, join(pointer, at)) for at, (expected, actual) in enumerate(pairs)])
         elif _kind(left) is not _kind(right) or left != right:
             yield pointer
 

@@ -128,8 +128,8 @@ class Matcher:
         """Return True if two lines that are not messages differ only in what is masked."""
         if not self.mask:
             return False
-        one, other = (self.mask.text(line.decode("utf-8", "surrogateescape")) for line in (recorded, live))
-        return one == other
+        expected, actual = (self.mask.text(line.decode("utf-8", "surrogateescape")) for line in (recorded, live))
+        return expected == actual
 
     def key(self, message: ClassifiedMessage) -> str:
         """Return a text that is equal for messages that match. `same` makes the decision."""
@@ -202,23 +202,23 @@ def _differences(
 
     Texts with placeholders of secrets are equal if their placeholders correspond throughout the message.
     """
-    found: list[Difference] = []
+    different: list[Difference] = []
     secrets: list[Difference] = []
     for pointer in differences(left, right):
         difference = Difference(pointer, resolve(left, pointer), resolve(right, pointer))
         if all(isinstance(value, str) and _PLACEHOLDER in value for value in (difference.recorded, difference.live)):
             secrets.append(difference)
         elif not permits(difference):
-            found.append(difference)
-            if len(found) >= most:
-                return found
+            different.append(difference)
+            if len(different) >= most:
+                return different
     if secrets:
         from ext_sdk.core.redaction.patterns import same_but_for_numbers
 
         recorded, live = ("\n".join(str(getattr(item, side)) for item in secrets) for side in ("recorded", "live"))
         if not same_but_for_numbers(recorded, live):
-            found += secrets
-    return found[:most]
+            different += secrets
+    return different[:most]
 
 
 def _canonical(value: object) -> str:

@@ -124,7 +124,7 @@ class _Texts:
     def value(self, value: object) -> object:
         """Return a JSON value with its strings replaced."""
         if isinstance(value, str):
-            return self._others.get(value) or self._within().sub(lambda found: self._others[found[0]], value)
+            return self._others.get(value) or self._within().sub(lambda match: self._others[match[0]], value)
         if isinstance(value, list):
             return [self.value(item) for item in value]
         if isinstance(value, dict):
@@ -133,10 +133,10 @@ class _Texts:
 
     def changes(self, text: str, start: int, end: int) -> Iterator[tuple[int, int, str]]:
         """Yield the changes to the strings of a JSON text, between two positions."""
-        for found in _STRING.finditer(text, start, end) if self else ():
-            value = None if found[2] else loads(found[1])
+        for match in _STRING.finditer(text, start, end) if self else ():
+            value = None if match[2] else loads(match[1])
             if isinstance(value, str) and (new := self.value(value)) != value:
-                yield *found.span(1), dumps(new)
+                yield *match.span(1), dumps(new)
 
     def _within(self) -> re.Pattern[str]:
         if self._pattern is None:

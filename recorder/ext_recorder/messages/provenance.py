@@ -112,8 +112,8 @@ def neutral_environment(names: Iterable[str], clean: Callable[[bytes], bytes]) -
     from ext_sdk.core.wire.json_codec import dumps, loads
 
     values = {name: recorded_value(name) for name in names}
-    found = loads(clean(dumps(values).encode()).decode()) if values else {}
-    return {str(name): str(value) for name, value in found.items()} if isinstance(found, dict) else {}
+    cleaned = loads(clean(dumps(values).encode()).decode()) if values else {}
+    return {str(name): str(value) for name, value in cleaned.items()} if isinstance(cleaned, dict) else {}
 
 
 def recorded_value(name: str) -> str:
@@ -209,14 +209,14 @@ def _same_but_for_secrets(recorded: str, live: str) -> bool:
     return live.endswith(pieces[-1]) and at + len(pieces[-1]) <= len(live)
 
 
-def _same_file(one: str, other: str) -> bool:
+def _same_file(first: str, second: str) -> bool:
     """Return True if one word is a relative path, and the other an absolute path that ends in it."""
-    option, equals, path = one.partition("=")
-    if equals and other.startswith(f"{option}="):
-        one, other = path, other[len(option) + 1 :]
-    if one.startswith("/") == other.startswith("/"):
+    option, equals, path = first.partition("=")
+    if equals and second.startswith(f"{option}="):
+        first, second = path, second[len(option) + 1 :]
+    if first.startswith("/") == second.startswith("/"):
         return False
-    absolute, relative = (one, other) if one.startswith("/") else (other, one)
+    absolute, relative = (first, second) if first.startswith("/") else (second, first)
     relative = relative.removeprefix("./")
     return bool(relative) and not relative.startswith("../") and absolute.endswith(f"/{relative}")
 

@@ -104,11 +104,11 @@ class Redaction:
         """Return known values by the name of their placeholders."""
         from ext_sdk.core.redaction.secret_names import secret_variables
 
-        found = secret_variables(environment) if self._built_in else {}
-        found |= {f"env.{name}": environment[name] for name in self._names if name in environment}
+        values = secret_variables(environment) if self._built_in else {}
+        values |= {f"env.{name}": environment[name] for name in self._names if name in environment}
         for name in self._spared_names:
-            found.pop(f"env.{name}", None)
-        return found | self._further
+            values.pop(f"env.{name}", None)
+        return values | self._further
 
     def redactor(self, environment: Mapping[str, str] = os.environ) -> Redactor:
         """Return a redactor with these rules."""

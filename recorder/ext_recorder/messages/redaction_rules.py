@@ -201,13 +201,13 @@ class OwnRules:
         return [place for tokens in self._spared_pointers for place in _places(text, tokens)]
 
 
-def _finding(rule: Rule, found: Finding, name: str) -> Finding:
-    found.rule = rule_name(rule.name) if rule.name else name
+def _finding(rule: Rule, finding: Finding, name: str) -> Finding:
+    finding.rule = rule_name(rule.name) if rule.name else name
     if rule.replacement is not None:
-        found.replacement = rule.replacement.encode()
-        if found.quote and _JSON_SCALAR.fullmatch(rule.replacement):
-            found.quote = b""
-    return found
+        finding.replacement = rule.replacement.encode()
+        if finding.quote and _JSON_SCALAR.fullmatch(rule.replacement):
+            finding.quote = b""
+    return finding
 
 
 def _names(glob: str) -> Names:
@@ -300,10 +300,10 @@ def _limited(rule: Rule, size: int) -> Iterator[None]:
 
 def _places(text: str, tokens: list[str]) -> Iterator[tuple[int, int]]:
     """Yield where the values at a pointer are in a JSON text; `*` is every member or item."""
-    found = [(skip_whitespace(text, 0), len(text))]
+    places = [(skip_whitespace(text, 0), len(text))]
     for token in tokens:
-        found = [place for start, end in found for place in _below(text, start, end, token)]
-    yield from found
+        places = [place for start, end in places for place in _below(text, start, end, token)]
+    yield from places
 
 
 def _below(text: str, start: int, end: int, token: str) -> Iterator[tuple[int, int]]:

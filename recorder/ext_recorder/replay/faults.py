@@ -135,19 +135,19 @@ class FaultRule:
 
 
 def _places(text: str, where: str) -> dict[str, object]:
-    found: dict[str, object] = {}
+    places: dict[str, object] = {}
     for part in where.split(",") if where else ():
         name, _, value = part.strip().partition("=")
         if name not in PLACES:
             raise UsageError(f"--fault {text}: expected {', '.join(PLACES)} after the @, found {name!r}")
         expected, read = PLACES[name]
         try:
-            found[name] = read(value)
+            places[name] = read(value)
         except ValueError:
             raise UsageError(f"--fault {text}: expected {expected} after {name}=, found {value!r}") from None
-        if name in {"nth", "every"} and {"nth", "every"} <= found.keys():
+        if name in {"nth", "every"} and {"nth", "every"} <= places.keys():
             raise UsageError(f"--fault {text}: nth and every exclude each other")
-    return found
+    return places
 
 
 def parse_fault_rules(given: Iterable[str], seed: str) -> list[FaultRule]:

@@ -140,9 +140,9 @@ def response_differs(
         where: the name of the cassette.
     """
     expected = recorded.message(request_matcher.dialect)
-    found = request_matcher.matcher.differences(expected, live, most=_COUNTED_DIFFERENCES)
+    differences = request_matcher.matcher.differences(expected, live, most=_COUNTED_DIFFERENCES)
     subject = f"the response to the child's {requests}" if requests else describe(live)
-    shown, pointers, advice = _shown(found)
+    shown, pointers, advice = _shown(differences)
     text = f"{subject}: differs from the recorded one, {where}:{recorded.line}: {shown}; {advice}"
     data: dict[str, object] = {"reason": "response-differs", "line": recorded.line, **pointers}
     if requests:
@@ -195,9 +195,9 @@ class _Search:
         self.methods[message.method] = None
         if message.method != self._live.method:
             return
-        found = self._request_matcher.matcher.differences(message, self._live, most=_COUNTED_DIFFERENCES)
-        candidate = _Candidate(recorded, found, played=played)
-        if not found:
+        differences = self._request_matcher.matcher.differences(message, self._live, most=_COUNTED_DIFFERENCES)
+        candidate = _Candidate(recorded, differences, played=played)
+        if not differences:
             self.equal.append(candidate)
         elif self.closest is None or candidate.distance() < self.closest.distance():
             self.closest = candidate
@@ -231,25 +231,25 @@ def _repeated(subject: str, equal: list[_Candidate], where: str, turn: str, *, m
     return Mismatch("used-up", text, {"reason": "used-up", "recorded": len(lines), "line": lines[-1]})
 
 
-def _shown(found: list[Difference]) -> tuple[str, dict[str, object], str]:
+def _shown(differences: list[Difference]) -> tuple[str, dict[str, object], str]:
     """Return the differences as text and for programs, and a remedy."""
-    first = found[:SHOWN_DIFFERENCES]
+    first = differences[:SHOWN_DIFFERENCES]
     shown = "; ".join(
         ("" if difference.pointer in _WHOLE else f"{_cut(difference.pointer)}: ")
         + f"recorded {_value(difference.recorded)}, now {_value(difference.live)}"
         for difference in first
     )
-    if len(found) > SHOWN_DIFFERENCES:
-        shown += f"; and {len(found) - SHOWN_DIFFERENCES} more"
-    place = _cut(found[0].pointer) if len(found) == 1 else "POINTER"
+    if len(differences) > SHOWN_DIFFERENCES:
+        shown += f"; and {len(differences) - SHOWN_DIFFERENCES} more"
+    place = _cut(differences[0].pointer) if len(differences) == 1 else "POINTER"
     advice = "record it again (--mode all)"
-    if all(_is_path(difference.recorded) and _is_path(difference.live) for difference in found):
-        there, here = (quoted(_cut(str(value))) for value in (found[0].recorded, found[0].live))
+    if all(_is_path(difference.recorded) and _is_path(difference.live) for difference in differences):
+        there, here = (quoted(_cut(str(value))) for value in (differences[0].recorded, differences[0].live))
         advice += f" with --bind NAME={there}, and replay with --bind NAME={here}, if the path depends on the machine"
-    preset = preset_of((difference.recorded, difference.live) for difference in found)
+    preset = preset_of((difference.recorded, difference.live) for difference in differences)
     if preset:
         advice += f", or set aside what may differ (--mask {preset})"
-    elif found[0].pointer not in _WHOLE:
+    elif differences[0].pointer not in _WHOLE:
         advice += f", or set aside what may differ (--ignore {quoted(place)})"
     data: dict[str, object] = {
         "pointers": [_cut(item.pointer) for item in first],

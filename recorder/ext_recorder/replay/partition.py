@@ -133,8 +133,8 @@ class RecordingPartitioner:
         """Add an event of the child to the threads that it may belong to."""
         owner, keys = None, []
         for payload in event.payloads(self._framing) if isinstance(event, Data) and event.kind == "out" else ():
-            kind, key, found = self._owner(payload)
-            owner = owner or found
+            kind, key, named = self._owner(payload)
+            owner = owner or named
             if kind == "request":
                 keys.append(key)
         if not keys:
@@ -264,11 +264,11 @@ class OpenCallThreads:
             if reader.line < since:
                 continue
             before = partition.place
-            found = [(partition.place, thread) for thread in partition.take(event, reader.line)]
+            begun_here = [(partition.place, thread) for thread in partition.take(event, reader.line)]
             if not reached and reader.line >= line:
                 reached = True
                 self.upto = partition.place - left if left and reader.line == line else before
-            begun += [item for item in found if not reached or item[0] <= self.upto]
+            begun += [item for item in begun_here if not reached or item[0] <= self.upto]
             if reached:
                 self._lines.update(dict.fromkeys(range(before + 1, partition.place + 1), reader.line))
                 if reader.line > line and all(partition.is_complete(thread) for _, thread in begun if thread.open):

@@ -291,15 +291,15 @@ class StrictPlayer(Player):
         if here == self._apart_at:
             return  # nothing was played since: many misses in a row cause one pass through the file
         self._apart_at = here
-        found = self._set_apart(self._is_bound, shared=True)
-        self._asked |= found.asked
-        if not found.threads:
+        open_calls = self._set_apart(self._is_bound, shared=True)
+        self._asked |= open_calls.asked
+        if not open_calls.threads:
             return
         scheduler = self._scheduler(apart=False)
-        self._apart_calls.update(thread.origin.line for thread in found.threads if thread.origin is not None)
-        scheduler.resume(found.threads, found.upto, self._time)
+        self._apart_calls.update(thread.origin.line for thread in open_calls.threads if thread.origin is not None)
+        scheduler.resume(open_calls.threads, open_calls.upto, self._time)
         if self._due:
-            self._due = [item for item in self._due if (item.line, item.payload) not in found.responses]
+            self._due = [item for item in self._due if (item.line, item.payload) not in open_calls.responses]
             if not self._due:
                 self._release()
 
@@ -316,9 +316,9 @@ class StrictPlayer(Player):
         from .partition import OpenCallThreads
 
         left = len(self._due)
-        found = OpenCallThreads(self._requests, self._framing, self._apart_lines)
+        open_calls = OpenCallThreads(self._requests, self._framing, self._apart_lines)
         with self._reader.again() as reader:
-            found.read(
+            open_calls.read(
                 reader,
                 self._reader.line + (not left and self._kept is None),
                 left,
@@ -326,13 +326,13 @@ class StrictPlayer(Player):
                 shared=shared,
                 since=since,
             )
-        if found.lines and not self._apart_lines:
+        if open_calls.lines and not self._apart_lines:
             self._events = self._without_apart(self._events)
-        self._apart_lines |= found.lines
-        self._apart_responses |= found.responses
-        if self._kept is not None and self._reader.line in found.lines:
+        self._apart_lines |= open_calls.lines
+        self._apart_responses |= open_calls.responses
+        if self._kept is not None and self._reader.line in open_calls.lines:
             self._kept = None
-        return found
+        return open_calls
 
     def _is_bound(self, item: RecordedRequest | None) -> bool:
         """Return True if a recorded message of the host is an open call that waits for the recorded order."""
