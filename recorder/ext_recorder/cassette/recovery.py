@@ -7,6 +7,7 @@ error, since a crash of the recorder cannot cause it.
 from __future__ import annotations
 
 from contextlib import suppress
+from typing import TYPE_CHECKING, NamedTuple
 
 from ext_recorder.errors import CassetteError, UsageError
 from ext_sdk.core.atomic import atomic_write
@@ -18,7 +19,6 @@ from .reader import Reader, read_header
 from .writer import hold
 from .yaml_parser import load_line
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
@@ -27,21 +27,12 @@ _RECORD = "record the session again, and remove this file"
 _OPEN, _CLOSE = b"[redacted:", b"]"
 
 
-class Recovered:
-    """Result of the recovery of a partial cassette.
+class Recovered(NamedTuple):
+    """Result of the recovery of a partial cassette."""
 
-    Attributes:
-        path: the cassette.
-        events: number of its events.
-        dropped: size in bytes of the last line, if it was cut off.
-    """
-
-    __slots__ = ("dropped", "events", "path")
-
-    def __init__(self, path: Path, events: int, dropped: int) -> None:
-        self.path = path
-        self.events = events
-        self.dropped = dropped
+    path: Path
+    events: int
+    dropped: int  # size in bytes of the last line, if it was cut off
 
 
 def recover(partial: Path, cassette: Path | None = None, *, replace: bool = False) -> Recovered:

@@ -6,6 +6,8 @@ text, so that YAML's types (dates, `no`, `1e5`) are not applied.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, NamedTuple
+
 import yaml
 
 from ext_recorder.errors import CassetteError
@@ -14,7 +16,6 @@ from .events import MARKS, STREAMS, Data
 from .fast_parser import CUT_OFF, mark_of, raw_bytes
 from .header import VERSION
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from .events import Event
     from .yaml_scalars import Flow
@@ -29,21 +30,12 @@ _MAPS = {"bindings", "environment"}
 _TEXTS = {"cassette", "protocol", "framing", "recorder", "recorded"}
 
 
-class File:
-    """Content of a file.
+class File(NamedTuple):
+    """Content of a file."""
 
-    Attributes:
-        header: the known keys except `events`; unknown keys are ignored, because newer versions may add them.
-        lines: line of each key.
-        events: events with their lines, in their order; None without that key.
-    """
-
-    __slots__ = ("events", "header", "lines")
-
-    def __init__(self, header: dict[str, Flow], lines: dict[str, int], events: list[tuple[int, Event]] | None) -> None:
-        self.header = header
-        self.lines = lines
-        self.events = events
+    header: dict[str, Flow]  # the known keys except `events`; unknown ones are ignored: newer versions may add them
+    lines: dict[str, int]  # line of each key
+    events: list[tuple[int, Event]] | None  # events with their lines; None without that key
 
 
 def load(path: str, data: bytes) -> File:

@@ -12,7 +12,7 @@ import re
 import signal
 import threading
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ext_recorder.errors import RecorderError, UsageError
 from ext_sdk.core.redaction.escapes import undone
@@ -40,25 +40,14 @@ class PatternTooSlow(RecorderError):
     """Error of a regular expression that takes too long on a message."""
 
 
-class Rule:
-    """Redaction rule.
+class Rule(NamedTuple):
+    """Redaction rule."""
 
-    Attributes:
-        form: "pattern", "pointer", "key", or "value" of an exception.
-        text: the regular expression, JSON pointer, glob or value.
-        replacement: text that replaces the findings; None: a numbered placeholder.
-        name: of the placeholder; "" for that of the form.
-        shown: the option and its value, for messages.
-    """
-
-    __slots__ = ("form", "name", "replacement", "shown", "text")
-
-    def __init__(self, form: str, text: str, *, replacement: str | None = None, name: str = "", shown: str) -> None:
-        self.form = form
-        self.text = text
-        self.replacement = replacement
-        self.name = name
-        self.shown = shown
+    form: str  # "pattern", "pointer", "key", or "value" of an exception
+    text: str  # the regular expression, JSON pointer, glob or value
+    shown: str  # the option and its value, for messages
+    replacement: str | None = None  # text that replaces the findings; None: a numbered placeholder
+    name: str = ""  # of the placeholder; "" for that of the form
 
 
 def read(option: str, entry: str) -> Rule:
@@ -68,7 +57,7 @@ def read(option: str, entry: str) -> Rule:
         rule = _of_json(shown, entry)
     else:
         form, _, text = entry.partition(":")
-        rule = Rule(form, text, shown=shown)
+        rule = Rule(form, text, shown)
     if not rule.text:
         raise UsageError(f"{shown}: expected text after {rule.form}:")
     if rule.form == "value" and option == "redact":
@@ -95,9 +84,7 @@ def _of_json(shown: str, entry: str) -> Rule:
     for key, value in given.items():
         if not isinstance(value, str):
             raise UsageError(f"{shown}: {key}: expected a string")
-    return Rule(
-        forms[0], given[forms[0]], replacement=given.get("replacement"), name=given.get("name", ""), shown=shown
-    )
+    return Rule(forms[0], given[forms[0]], shown, given.get("replacement"), given.get("name", ""))
 
 
 def _check(rule: Rule) -> None:

@@ -23,7 +23,7 @@ from ext_sdk.core.wire.json_pointer import MISSING
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from typing import Literal
+    from typing import Literal, TypeAlias
 
     from ext_recorder.messages.matcher import Difference
     from ext_recorder.protocols.dialect import ClassifiedMessage
@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     Reason = Literal[
         "never-recorded", "used-up", "arguments-differ", "out-of-turn", "cut-off", "response-differs", "not-sent", ""
     ]
+    # A recorded message that differs: its distance, its line, the differences.
+    _Candidate: TypeAlias = tuple[tuple[int, int, bool], int, list[Difference]]
     # All messages of the host in the cassette: whether it has been played, whether it is compared by value.
     History = Callable[[], Iterator[tuple[RecordedRequest, bool, bool]]]
 
@@ -60,22 +62,6 @@ class Mismatch:
         self.data = data
 
 
-class _Candidate:
-    """Recorded message with its differences from the live one."""
-
-    __slots__ = ("differences", "played", "recorded")
-
-    def __init__(self, recorded: RecordedRequest, differences: list[Difference], *, played: bool) -> None:
-        self.recorded = recorded
-        self.differences = differences
-        self.played = played
-
-    def distance(self) -> tuple[int, int, bool]:
-        """Return the sort key: differences near the root count most, and messages that were not played come first."""
-        near_root = sum(difference.pointer.count("/") <= 2 for difference in self.differences)
-        return near_root, len(self.differences), self.played
-
-
 def explain_mismatch(
     request_matcher: RequestMatcher, live: ClassifiedMessage, history: History, *, where: str, turn: str = ""
 ) -> Mismatch:
@@ -88,19 +74,17 @@ def explain_mismatch(
         where: the name of the cassette.
         turn: description of the next recorded message, in order `strict`.
     """
-    search = _Search(request_matcher, live)
-    for recorded, played, near in history():
-        search.look(recorded, played=played, near=near)
+    equal, closest, methods = _search(request_matcher, live, history)
     subject = describe(live)
-    if search.equal:
-        return _repeated(subject, search.equal, where, turn, method=_cut(live.method))
-    if search.closest is not None:
-        shown, pointers, advice = _shown(search.closest.differences)
-        line = search.closest.recorded.line
-        status = " (already played)" if search.closest.played else ""
+    if equal:
+        return _repeated(subject, equal, where, turn, method=_cut(live.method))
+    if closest is not None:
+        (_, _, was_played), line, differences = closest
+        shown, pointers, advice = _shown(differences)
+        status = " (already played)" if was_played else ""
         text = f"{subject}: arguments differ from the closest one, {where}:{line}{status}: {shown}; {advice}"
         return Mismatch("arguments-differ", text, {"reason": "arguments-differ", "line": line, **pointers})
-    known = [_cut(method) for method in list(search.methods)[:SHOWN_METHODS]]
+    known = [_cut(method) for method in methods[:SHOWN_METHODS]]
     if live.kind in {"request", "notification"}:
         text = f"{subject}: never recorded: {where} has no such {live.kind}; it has: {', '.join(known) or 'none'}"
     else:
@@ -168,39 +152,38 @@ def unexplained(live: ClassifiedMessage) -> Mismatch:
     return Mismatch("", f"{describe(live)}: no match; too many misses to look closer", {})
 
 
-class _Search:
-    """Search for one live message among the recorded ones.
+def _search(
+    request_matcher: RequestMatcher, live: ClassifiedMessage, history: History
+) -> tuple[list[tuple[int, bool]], _Candidate | None, list[str]]:
+    """Compare a live message with the recorded ones; with those that are not near only by their text.
 
-    Attributes:
-        equal: recorded messages that match.
-        closest: the least different of the near messages of the same method.
-        methods: methods of the near messages.
+    Returns:
+        The lines of the messages that match, each with whether it was played; the least different one of the near
+        messages of the same method; and the methods of the near messages.
     """
-
-    def __init__(self, request_matcher: RequestMatcher, live: ClassifiedMessage) -> None:
-        self._request_matcher = request_matcher
-        self._live = live
-        self._text = _without_id(live.text.encode("utf-8", "surrogateescape"))
-        self.equal: list[_Candidate] = []
-        self.closest: _Candidate | None = None
-        self.methods: dict[str, None] = {}
-
-    def look(self, recorded: RecordedRequest, *, played: bool, near: bool) -> None:
-        """Compare a recorded message; one that is not near only by its text."""
-        if not near and _without_id(recorded.payload) != self._text:
-            return
-        message = self._request_matcher.dialect.classify(recorded.payload)
-        if message.kind != self._live.kind:
-            return
-        self.methods[message.method] = None
-        if message.method != self._live.method:
-            return
-        differences = self._request_matcher.matcher.differences(message, self._live, most=_COUNTED_DIFFERENCES)
-        candidate = _Candidate(recorded, differences, played=played)
+    text = _without_id(live.text.encode("utf-8", "surrogateescape"))
+    equal: list[tuple[int, bool]] = []
+    closest: _Candidate | None = None
+    methods: dict[str, None] = {}
+    for recorded, played, near in history():
+        if not near and _without_id(recorded.payload) != text:
+            continue
+        message = request_matcher.dialect.classify(recorded.payload)
+        if message.kind != live.kind:
+            continue
+        methods[message.method] = None
+        if message.method != live.method:
+            continue
+        differences = request_matcher.matcher.differences(message, live, most=_COUNTED_DIFFERENCES)
         if not differences:
-            self.equal.append(candidate)
-        elif self.closest is None or candidate.distance() < self.closest.distance():
-            self.closest = candidate
+            equal.append((recorded.line, played))
+            continue
+        # Differences near the root count most; messages that were not played come first.
+        near_root = sum(difference.pointer.count("/") <= 2 for difference in differences)
+        distance = (near_root, len(differences), played)
+        if closest is None or distance < closest[0]:
+            closest = distance, recorded.line, differences
+    return equal, closest, list(methods)
 
 
 def _without_id(payload: bytes) -> tuple[bytes, bytes]:
@@ -218,9 +201,9 @@ def describe(message: ClassifiedMessage) -> str:
     return f"{message.kind} {_cut(message.method)}{id}"
 
 
-def _repeated(subject: str, equal: list[_Candidate], where: str, turn: str, *, method: str) -> Mismatch:
-    lines = [candidate.recorded.line for candidate in equal]
-    left = [candidate.recorded.line for candidate in equal if not candidate.played]
+def _repeated(subject: str, equal: list[tuple[int, bool]], where: str, turn: str, *, method: str) -> Mismatch:
+    lines = [line for line, _ in equal]
+    left = [line for line, was_played in equal if not was_played]
     if left:
         text = f"{subject}: out of turn: it is at {where}:{left[0]}, but next is {turn} (--order any plays either)"
         return Mismatch("out-of-turn", text, {"reason": "out-of-turn", "line": left[0]})
