@@ -220,7 +220,6 @@ class AnyOrderPlayer(Player):
         self._left: list[RecordedRequest] | None = None  # the first that never came, once the session ends
         self._left_count = 0
         self._cut_off: list[CallChain] = []  # begun, and without a response in the recording
-        self._unanswered: frozenset[int] | None = None  # lines of such requests, set by the first search
 
     # Reading
 
@@ -332,15 +331,8 @@ class AnyOrderPlayer(Player):
         self._played.extend(bytes(max(0, thread.number + 1 - len(self._played))))
         self._played[thread.number] = 1
         self._running.begin(thread)
-        if thread.open and self._all_read and thread.origin is not None:
-            if self._unanswered is None:
-                from .unanswered import unanswered
-
-                with self._reader.again() as reader:
-                    requests = unanswered(reader, self._requests.dialect, self._framing)
-                self._unanswered = frozenset(request.line for request in requests)
-            if thread.origin.line in self._unanswered:
-                self._cut_off.append(thread)
+        if thread.open and self._all_read and thread.origin and thread.origin.line in self._unanswered():
+            self._cut_off.append(thread)
         self._refuse_cut_off()
 
     def _refuse_cut_off(self) -> None:

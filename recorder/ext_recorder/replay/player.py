@@ -112,6 +112,7 @@ class Player:
         self.early = 0
         self._reported_lines: set[int] = set()  # lines of the calls whose missing response was reported
         self._faulty: FaultInjector | None = None
+        self._without_response: dict[int, RecordedRequest] | None = None
         self._omits = False  # a message of the child was left out of the cassette
 
     def start(self) -> None:
@@ -413,6 +414,16 @@ class Player:
             miss = not_sent(spoiled.recorded, what, self._name, "the host closed its input")
             self._report(miss.text)
             self._give_up(spoiled.calls, miss)
+
+    def _unanswered(self) -> dict[int, RecordedRequest]:
+        """Return the requests of the host without a recorded response, by line; the first call reads the cassette."""
+        if self._without_response is None:
+            from .unanswered import unanswered
+
+            with self._reader.again() as reader:
+                requests = unanswered(reader, self._requests.dialect, self._framing)
+            self._without_response = {request.line: request for request in requests}
+        return self._without_response
 
     def _refuse_unanswered(self, item: RecordedRequest) -> None:
         """Send an error response to an open call: the recording was interrupted before the response."""

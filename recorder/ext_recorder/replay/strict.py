@@ -74,7 +74,6 @@ class StrictPlayer(Player):
         self._apart_at = (0, 0, False)  # the position in the recording at the last search for them
         self._apart_lines: set[int] = set()  # lines of events that belong to them
         self._apart_responses: set[tuple[int, bytes]] = set()  # messages of the host among these, (line, payload)
-        self._unanswered: list[RecordedRequest] | None = None  # set by the first search
         self._asks: bool | None = None  # see _child_asks
         self._asked: set[bytes] = set()  # ids of the recorded child's requests, as far as they were needed
         self._upcoming: Upcoming | None = None  # set by the first miss
@@ -175,13 +174,8 @@ class StrictPlayer(Player):
 
     def _refuse_open(self) -> None:
         """Refuse the open calls without a recorded response."""
-        if self._unanswered is None:
-            from .unanswered import unanswered
-
-            with self._reader.again() as reader:
-                self._unanswered = unanswered(reader, self._requests.dialect, self._framing)
         upto = self.next_line() - bool(self._due)
-        for item in self._unanswered:
+        for item in self._unanswered().values():
             if item.line <= upto:
                 self._refuse_unanswered(item)
 
