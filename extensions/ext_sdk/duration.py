@@ -147,18 +147,13 @@ def _part(text: str, at: int) -> tuple[int, int]:
     # 2**63 has 19 digits; beyond that int() itself would be slow.
     if len(significant) > 19 or (product := int(significant or "0") * unit) > _MOST:
         raise _out_of_range(text)
-    return product + _fraction(fraction, unit), unit_end
-
-
-def _fraction(digits: str, unit: int) -> int:
-    """Return the nanoseconds of ``0.digits`` units, computed in float64 and cut, as Go does it."""
-    value, scale = 0, 1.0
-    for digit in digits:
+    value, scale = 0, 1.0  # of the fraction, computed in float64 and cut, as Go does it
+    for digit in fraction:
         longer = value * 10 + int(digit)
         if value > (_MOST - 1) // 10 or longer > _MOST:
             break
         value, scale = longer, scale * 10
-    return int(float(value) * (float(unit) / scale))
+    return product + int(float(value) * (float(unit) / scale)), unit_end
 
 
 def _decimal(value: int, places: int) -> str:

@@ -29,7 +29,12 @@ NOT_FOUND, FOUND, ERROR = range(3)
 def main() -> None:
     """Serve requests; the argument is the time limit of one in seconds."""
     limit = float(sys.argv[1])
-    _limit_memory()
+    try:
+        import resource
+    except ImportError:  # Windows; only the parent's time limit remains
+        pass
+    else:
+        resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # exits after its parent, not before
     read, write = sys.stdin.buffer.read, sys.stdout.buffer.write
     while header := read(REQUEST.size):
@@ -67,14 +72,6 @@ def _text(data: bytes) -> str:
 def _alarm(seconds: float) -> None:
     if hasattr(signal, "setitimer"):
         signal.setitimer(signal.ITIMER_REAL, seconds)
-
-
-def _limit_memory() -> None:
-    try:
-        import resource
-    except ImportError:  # Windows; only the parent's time limit remains
-        return
-    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
 
 
 if __name__ == "__main__":

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from .errors import NotRegular, PathEscapes, TooLarge, os_errors
-from .workdir import Workdir, kind_of
+from .workdir import NotRegular, PathEscapes, TooLarge, Workdir, kind_of, os_errors
 
 __all__ = ["NotRegular", "PathEscapes", "TooLarge", "Workdir", "kind_of", "os_errors"]

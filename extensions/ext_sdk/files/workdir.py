@@ -8,18 +8,74 @@ import shutil
 import stat
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING
 
 from ext_sdk.core.atomic import NEW, NEW_FILE, atomic_write
+from ext_sdk.errors import OperationFailed
 from ext_sdk.files import safe_open
 
-from .errors import NotRegular, PathEscapes, TooLarge
-
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import BinaryIO
 
     from .safe_open import Opener
+
+
+class PathEscapes(OperationFailed):
+    """Path that leads out of the working directory: by `..`, as an absolute path, or through a symbolic link."""
+
+    def __init__(self, path: str, root: str, how: str) -> None:
+        super().__init__(
+            f"{path!r} is not a path inside the working directory",
+            error=f"{path!r} is not a path inside the working directory {root}: {how}",
+        )
+
+
+class NotRegular(OperationFailed):
+    """Path to something else than a regular file: reading a FIFO or a device could wait forever."""
+
+    def __init__(self, path: str, kind: str) -> None:
+        super().__init__(f"{path!r} is not a regular file", error=f"{path}: expected a regular file, got a {kind}")
+        self.kind = kind
+
+
+class TooLarge(OperationFailed):
+    """File over a limit in bytes."""
+
+    def __init__(self, path: str, limit: int) -> None:
+        super().__init__(
+            f"{path!r} is too large", error=f"{path}: expected at most {limit:,} bytes, got more; raise `maxSize`"
+        )
+
+
+@contextmanager
+def os_errors(action: str, path: str, *, exists: str = "`overwrite: true` replaces it") -> Iterator[None]:
+    """Convert an OSError to a failure of the operation.
+
+    Args:
+        action: the failed action, as a verb: `write`.
+        path: as the user wrote it.
+        exists: remedy for a file that exists already.
+
+    Raises:
+        OperationFailed: for any OSError.
+    """
+    try:
+        yield
+    except OSError as error:
+        reason = error.strerror or str(error)
+        message = f"could not {action} {path!r}"
+        if isinstance(error, FileExistsError):
+            remedy = f"; {exists}"
+        elif isinstance(error, FileNotFoundError):
+            remedy = "; is the path right? It starts in the working directory"
+            if action == "write":
+                remedy += ", and `parents: true` makes its directories"
+        elif isinstance(error, PermissionError):
+            remedy = "; the user that runs the extension may not do this"
+        else:
+            remedy = ""
+        raise OperationFailed(message, error=f"{message}: {reason}{remedy}") from error
 
 
 _KINDS = {
@@ -68,8 +124,14 @@ class Workdir:
             valid = False
         if not valid:
             raise PathEscapes(text, str(self.root), "it is empty, or has a NUL or half a character")
+        path = PurePosixPath(text)
+        if path.is_absolute():
+            root = next((root for root in (self.root, self.root.resolve()) if path.is_relative_to(root)), None)
+            if root is None:
+                raise PathEscapes(text, str(self.root), "it is absolute and elsewhere")
+            path = path.relative_to(root)
         kept: list[str] = []
-        for part in self._relative_parts(text):
+        for part in path.parts:
             if part == ".." and not kept:
                 raise PathEscapes(text, str(self.root), "it has more `..` than directories")
             if part == "..":
@@ -77,15 +139,6 @@ class Workdir:
             else:
                 kept.append(part)
         return "/".join(kept) or "."
-
-    def _relative_parts(self, text: str) -> list[str]:
-        path = PurePosixPath(text)
-        if not path.is_absolute():
-            return list(path.parts)
-        for root in (self.root, self.root.resolve()):
-            if path.is_relative_to(root):
-                return list(path.relative_to(root).parts)
-        raise PathEscapes(text, str(self.root), "it is absolute and elsewhere")
 
     def path(self, text: str) -> Path:
         """Return the absolute path of an existing entry, for programs that accept paths. It was inside when checked."""

@@ -15,7 +15,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-_TYPES = {"string": str, "boolean": bool, "integer": int, "array": list, "object": dict}
+_TYPES = {"boolean": bool, "integer": int, "array": list, "object": dict}
 
 
 def certainly_valid(value: object, schema: object) -> bool:
@@ -26,80 +26,62 @@ def certainly_valid(value: object, schema: object) -> bool:
     """
     if not isinstance(schema, dict):
         return False
-    return all(keyword in _KEYWORDS and _KEYWORDS[keyword](value, rule, schema) for keyword, rule in schema.items())
+    return all(_follows(value, keyword, rule, schema) for keyword, rule in schema.items())
 
 
-def _is_of_type(value: object, name: object, _: dict[str, object]) -> bool:
-    """Return True if a value has exactly this type, and, if it is text, can be encoded."""
-    if type(value) is not _TYPES.get(str(name)):
-        return False
-    return not isinstance(value, str) or _is_text(value)
+def _follows(  # noqa: C901, PLR0912  (one case for each keyword)
+    value: object, keyword: str, rule: object, schema: dict[str, object]
+) -> bool:
+    """Return True if a value follows a keyword of JSON Schema, or `check`."""
+    match keyword, value, rule:
+        case "type", str(), "string":
+            return _is_text(value)
+        case "type", _, str():
+            return type(value) is _TYPES.get(rule)
+        case "enum", str(), list():
+            return value in rule
+        case "minimum", int(), int():
+            return value >= rule
+        case "maximum", int(), int():
+            return value <= rule
+        case "pattern", _, _:
+            import re
+
+            return re.fullmatch(str(rule), str(value)) is not None
+        case "items", list(), _:
+            return all(certainly_valid(item, rule) for item in value)
+        case "properties", dict(), dict():
+            return all(certainly_valid(member, rule[name]) for name, member in value.items() if name in rule)
+        case "additionalProperties", dict(), _:
+            known = schema.get("properties") or {}
+            if not isinstance(known, dict):
+                return False
+            others = {name: member for name, member in value.items() if name not in known}
+            return all(_is_text(name) and certainly_valid(member, rule) for name, member in others.items())
+        case "required", dict(), list():
+            return all(name in value for name in rule)
+        case "allOf", _, list():
+            return all(certainly_valid(value, part) for part in rule)
+        case "anyOf", _, list():
+            return any(certainly_valid(value, part) for part in rule)
+        case "check", _, str():  # `package.module:function`, of a module that imports nothing heavy
+            module, name = rule.split(":")
+            __import__(module)
+            check: Callable[[object], object] = getattr(sys.modules[module], name)
+            try:
+                check(value)
+            except ValueError:
+                return False
+            return True
+        case _:
+            return False
 
 
 def _is_text(value: str) -> bool:
+    """Return True if a text can be encoded; a lone surrogate can't."""
     try:
         value.encode()
-    except UnicodeEncodeError:  # a lone surrogate
-        return False
-    return True
-
-
-def _is_listed(value: object, listed: object, _: dict[str, object]) -> bool:
-    return isinstance(value, str) and isinstance(listed, list) and value in listed
-
-
-def _at_least(value: object, least: object, _: dict[str, object]) -> bool:
-    return isinstance(value, int) and isinstance(least, int) and value >= least
-
-
-def _at_most(value: object, most: object, _: dict[str, object]) -> bool:
-    return isinstance(value, int) and isinstance(most, int) and value <= most
-
-
-def _matches(value: object, pattern: object, _: dict[str, object]) -> bool:
-    import re
-
-    return re.fullmatch(str(pattern), str(value)) is not None
-
-
-def _has_valid_items(value: object, schema: object, _: dict[str, object]) -> bool:
-    return isinstance(value, list) and all(certainly_valid(item, schema) for item in value)
-
-
-def _has_valid_properties(value: object, properties: object, _: dict[str, object]) -> bool:
-    if not isinstance(value, dict) or not isinstance(properties, dict):
-        return False
-    return all(certainly_valid(member, properties[name]) for name, member in value.items() if name in properties)
-
-
-def _has_valid_others(value: object, schema: object, around: dict[str, object]) -> bool:
-    known = around.get("properties")
-    if not isinstance(value, dict) or not isinstance(known, dict | None):
-        return False
-    others = [(name, member) for name, member in value.items() if name not in (known or {})]
-    return all(_is_text(name) and certainly_valid(member, schema) for name, member in others)
-
-
-def _has_required(value: object, names: object, _: dict[str, object]) -> bool:
-    return isinstance(value, dict) and isinstance(names, list) and all(name in value for name in names)
-
-
-def _is_any_of(value: object, schemas: object, _: dict[str, object]) -> bool:
-    return isinstance(schemas, list) and any(certainly_valid(value, schema) for schema in schemas)
-
-
-def _is_all_of(value: object, schemas: object, _: dict[str, object]) -> bool:
-    return isinstance(schemas, list) and all(certainly_valid(value, schema) for schema in schemas)
-
-
-def _passes(value: object, target: object, _: dict[str, object]) -> bool:
-    """Return True if `package.module:function`, of a module that imports nothing heavy, raises no ValueError."""
-    module, name = str(target).split(":")
-    __import__(module)
-    check: Callable[[object], object] = getattr(sys.modules[module], name)
-    try:
-        check(value)
-    except ValueError:
+    except UnicodeEncodeError:
         return False
     return True
 
@@ -129,20 +111,3 @@ def check_artifacts(directory: str) -> None:
         raise ValueError(f"artifacts: expected a directory, found another file: {existing!r:.200}")
     if not os.access(existing, os.W_OK | os.X_OK):
         raise ValueError(f"artifacts: expected a directory that can be written, found {existing!r:.200}")
-
-
-# Keywords of JSON Schema, and `check`.
-_KEYWORDS: dict[str, Callable[[object, object, dict[str, object]], bool]] = {
-    "type": _is_of_type,
-    "enum": _is_listed,
-    "minimum": _at_least,
-    "maximum": _at_most,
-    "pattern": _matches,
-    "items": _has_valid_items,
-    "properties": _has_valid_properties,
-    "additionalProperties": _has_valid_others,
-    "required": _has_required,
-    "allOf": _is_all_of,
-    "anyOf": _is_any_of,
-    "check": _passes,
-}

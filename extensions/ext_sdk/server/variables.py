@@ -56,7 +56,12 @@ class Variables:
                 self._values[place][reference] = value
                 if size > LONG:
                     self._long[place, reference] = size
-                    self._make_room()
+            while sum(self._long.values()) > MOST_KEPT:  # drop the oldest ones
+                oldest, dropped = next(iter(self._long)), self._long.pop(next(iter(self._long)))
+                self._values[oldest[0]][oldest[1]] = NotKept(
+                    f"its {dropped:,} characters were dropped for later values: {MOST_KEPT:,} characters of long "
+                    f"values are kept; refer to it earlier, or {_CAPTURE}"
+                )
 
     def fail(self, place: Place, name: str, operation: str) -> None:
         """Unset a name, because the operation that was to set it failed."""
@@ -70,15 +75,6 @@ class Variables:
         for reference in [key for key in known if key.startswith(f"{name}.")]:
             del known[reference]
             self._long.pop((place, reference), None)
-
-    def _make_room(self) -> None:
-        """Drop the oldest long values beyond the limit of all."""
-        while sum(self._long.values()) > MOST_KEPT:
-            oldest, dropped = next(iter(self._long)), self._long.pop(next(iter(self._long)))
-            self._values[oldest[0]][oldest[1]] = NotKept(
-                f"its {dropped:,} characters were dropped for later values: {MOST_KEPT:,} characters of long values "
-                f"are kept; refer to it earlier, or {_CAPTURE}"
-            )
 
     def expand(
         self, place: Place, args: Mapping[str, object], verbatim: frozenset[str] = frozenset()

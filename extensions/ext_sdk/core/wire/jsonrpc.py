@@ -90,9 +90,20 @@ def parse(payload: bytes, *, batches: bool = False) -> Message | list[Message | 
     if (usual := _usual(text)) is not None:
         return usual
     start = skip_whitespace(text, 0)
-    if text[start : start + 1] == "[":
-        return _batch(text, batches)
-    return _message(_scan(text))
+    if text[start : start + 1] != "[":
+        return _message(_scan(text))
+    loads(text)  # an array that is not JSON is one error, not one for each element
+    if not batches:
+        raise MessageError(INVALID_REQUEST, "batches are not accepted: send the messages one by one")
+    batch: list[Message | MessageError] = []
+    for at, end, _ in elements(text, start):  # as text, which keeps a name that is given twice
+        try:
+            batch.append(_message(_scan(text[at:end])))
+        except MessageError as error:
+            batch.append(error)
+    if not batch:
+        raise MessageError(INVALID_REQUEST, "an empty batch")
+    return batch
 
 
 def _usual(text: str) -> Message | None:
@@ -129,21 +140,6 @@ def _scan(text: str) -> Envelope:
             except MessageError:
                 pass
         raise
-
-
-def _batch(text: str, accepted: bool) -> list[Message | MessageError]:
-    loads(text)  # an array that is not JSON is one error, not one for each element
-    if not accepted:
-        raise MessageError(INVALID_REQUEST, "batches are not accepted: send the messages one by one")
-    batch: list[Message | MessageError] = []
-    for start, end, _ in elements(text, skip_whitespace(text, 0)):  # as text, which keeps a name that is given twice
-        try:
-            batch.append(_message(_scan(text[start:end])))
-        except MessageError as error:
-            batch.append(error)
-    if not batch:
-        raise MessageError(INVALID_REQUEST, "an empty batch")
-    return batch
 
 
 def _message(envelope: Envelope) -> Message:

@@ -10,8 +10,7 @@ import pytest
 from jsonschema import Draft4Validator, Draft6Validator, Draft7Validator, Draft201909Validator, Draft202012Validator
 
 from ext_sdk.expect import json_schema_worker
-from ext_sdk.expect.json_schema import SchemaFailed, SchemaTooSlow, check_schema, problem
-from ext_sdk.expect.json_schema_keywords import FORMATS, unknown_word
+from ext_sdk.expect.json_schema import FORMATS, SchemaFailed, SchemaTooSlow, check_schema, problem, unknown_word
 
 
 def told(schema: dict[str, object], document: object, limit: float = 5.0) -> str:

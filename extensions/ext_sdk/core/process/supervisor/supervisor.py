@@ -81,7 +81,13 @@ class Supervisor:
         """Do what is due; return the milliseconds until the next action, None for none."""
         now = time.monotonic()
         if self._killing_since is not None:
-            return self._kill(now - self._killing_since)
+            self._tree.kill()
+            if now - self._killing_since < STUCK:
+                return KILL_AGAIN
+            if not self._stuck:
+                self._stuck = True
+                self.report("stuck " + describe(self._tree.members()))
+            return POLL_AGAIN
         if self._sweep_at is not None and now >= self._sweep_at:
             if now < self._sweep_latest and self._tree.busy():
                 self._sweep_at = now + LINGER_AGAIN
@@ -95,15 +101,6 @@ class Supervisor:
         if self._tree.silent:
             due.append(POLL_AGAIN)
         return max(0, min(due)) if due else None
-
-    def _kill(self, seconds: float) -> int:
-        self._tree.kill()
-        if seconds < STUCK:
-            return KILL_AGAIN
-        if not self._stuck:
-            self._stuck = True
-            self.report("stuck " + describe(self._tree.members()))
-        return POLL_AGAIN
 
     def _stop(self, number: int, grace: float) -> None:
         """Send the signal to the complete tree. Processes that its handlers start run until SIGKILL.
