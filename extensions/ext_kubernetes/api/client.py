@@ -26,7 +26,7 @@ from .connection import (
 )
 from .discovery import Discovery, api_path
 from .errors import ApiError, KubernetesError, Stopped, Unauthorized, Unreachable, api_error
-from .kubeconfig import Source, find_source
+from .kubeconfig import Source, find_source, public_url
 from .watch import Watch
 
 if TYPE_CHECKING:
@@ -99,7 +99,11 @@ class Health:
         except ValueError:
             body = response.body.decode(errors="replace").strip()
         if 300 <= response.status < 400:
-            body = _describe_redirect(headers.get("location", ""))
+            address = public_url(headers.get("location", "")) or "an empty address"
+            body = (
+                f"expected a response of an API server, got a redirect to {address}, which is not followed because "
+                "requests have a token: check the `server` of the kubeconfig, or log in to the proxy in front of it"
+            )
         after = headers.get("retry-after", "")
         seconds = float(after) if after.isdigit() else None
         error = api_error(response.status, body, retry_after=seconds, where=where, user=user)
@@ -120,21 +124,6 @@ class Health:
         )
         error.transient = problem.permitted
         return error
-
-
-def _describe_redirect(location: str) -> str:
-    """Return an error text, without the query of the address, which may hold a token."""
-    from urllib.parse import urlsplit
-
-    try:
-        parts = urlsplit(location)
-        shown = parts._replace(netloc=parts.netloc.rpartition("@")[2], query="", fragment="").geturl()
-    except ValueError:
-        shown = "an invalid address"
-    return (
-        f"expected a response of an API server, got a redirect to {shown or 'an empty address'}, which is not followed "
-        "because requests have a token: check the `server` of the kubeconfig, or log in to the proxy in front of it"
-    )
 
 
 CONNECT_SECONDS = 5.0  # to connect to a server

@@ -184,6 +184,17 @@ def _existing(text: str, base: Path | None, context: str, origin: str) -> Source
     )
 
 
+def public_url(url: str) -> str:
+    """Return a URL for messages: without user, password and query, which may be or hold credentials."""
+    from urllib.parse import urlsplit
+
+    try:
+        parts = urlsplit(url)
+        return parts._replace(netloc=parts.netloc.rpartition("@")[2], query="", fragment="").geturl()
+    except ValueError:
+        return "an invalid address"
+
+
 def mtimes_of(files: Sequence[str]) -> tuple[tuple[int, int] | None, ...]:
     """Return (time, size) of each file, None for a missing one; they differ after a file is written again."""
     mtimes: list[tuple[int, int] | None] = []

@@ -46,9 +46,14 @@ class Watch:
             while piece := self._response.read1(PIECE):
                 pending += piece
                 *lines, pending = pending.split(b"\n")
-                for line in lines:
-                    if line.strip():
-                        yield _event(line)
+                for event in map(json.loads, filter(bytes.strip, lines)):
+                    kind, item = event.get("type"), event.get("object")
+                    if not isinstance(kind, str) or not isinstance(item, dict):
+                        raise ValueError("an event without type and object")  # noqa: TRY004  (the server's text)
+                    if kind == "ERROR":
+                        code = item.get("code")
+                        raise api_error(code if isinstance(code, int) else 500, item, where="watch")
+                    yield Event(kind, item)
                 if len(pending) > LONGEST_EVENT:
                     raise self._failed(ValueError(f"an event of more than {LONGEST_EVENT} bytes"))
         except urllib3.exceptions.ReadTimeoutError:
@@ -70,14 +75,3 @@ class Watch:
                 self._response.close()
         except (OSError, ValueError, RuntimeError):  # it has ended already
             pass
-
-
-def _event(line: bytes) -> Event:
-    event = json.loads(line)
-    kind, item = event.get("type"), event.get("object")
-    if not isinstance(kind, str) or not isinstance(item, dict):
-        raise ValueError("an event without type and object")  # noqa: TRY004  (the server's text, not a caller's argument)
-    if kind == "ERROR":
-        code = item.get("code")
-        raise api_error(code if isinstance(code, int) else 500, item, where="watch")
-    return Event(kind, item)

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated
-from urllib.parse import urlsplit
 
 from msgspec import Meta
 
 import ext_sdk
 from ext_kubernetes.api.client import source_for
 from ext_kubernetes.api.errors import NoConfiguration
-from ext_kubernetes.api.kubeconfig import read
+from ext_kubernetes.api.kubeconfig import public_url, read
 from ext_kubernetes.objects.yaml_loader import dump_yaml
 
 if TYPE_CHECKING:
@@ -94,12 +93,7 @@ def view_config(args: ViewConfig, context: ext_sdk.Context) -> ext_sdk.Result:
             shown: Entry = {key: value if key in SHOWN else REDACTED for key, value in entry.items()}
             for key in {"server", "proxy-url"} & shown.keys():  # a user, a password or a query may hold credentials
                 address = shown[key]
-                try:
-                    parts = urlsplit(address if isinstance(address, str) else "")
-                    host = parts.netloc.rpartition("@")[2]
-                    shown[key] = parts._replace(netloc=host, query="", fragment="").geturl()
-                except ValueError:
-                    shown[key] = REDACTED
+                shown[key] = public_url(address if isinstance(address, str) else "")
             listed.append({"name": name, member: shown})
         content[kind] = listed
     return ext_sdk.Result.ok("Kubeconfig retrieved", outputs={"config": dump_yaml(content)})

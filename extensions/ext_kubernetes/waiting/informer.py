@@ -275,7 +275,15 @@ class Informer:
             listed = "" in names or (len(names) > MOST_GETS and self._may_list)
             if not (listed and self._list(names, began, deadline)):
                 for name in names:
-                    self._get(name, began, deadline)
+                    path = self._resource.path(self._namespace, name)
+                    try:
+                        item = members(self._client.request("GET", path, deadline=deadline, retry=False))
+                    except NotFound:
+                        changed = self.cache.remove(name, began)
+                    else:
+                        changed = self.cache.store(item)
+                    if changed:
+                        self._notify({name})
         except KubernetesError as error:
             if error.retryable:
                 self._failure = (began, error)
@@ -298,17 +306,6 @@ class Informer:
         objects = [kind | item for item in items(listed, "items")]
         self._notify(self.cache.replace(objects, text(listed, "metadata", "resourceVersion"), began))
         return True
-
-    def _get(self, name: str, began: float, deadline: ext_sdk.Deadline) -> None:
-        try:
-            path = self._resource.path(self._namespace, name)
-            item = members(self._client.request("GET", path, deadline=deadline, retry=False))
-        except NotFound:
-            changed = self.cache.remove(name, began)
-        else:
-            changed = self.cache.store(item)
-        if changed:
-            self._notify({name})
 
     def _notify(self, changed: set[str]) -> None:
         """Wake the waits on changed objects."""

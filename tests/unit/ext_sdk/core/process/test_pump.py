@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
+from ext_sdk.core.process.errors import CommandNotStarted
 from ext_sdk.core.process.output import LineSplitter, Output
-from ext_sdk.core.process.pump import Pump
+from ext_sdk.core.process.pump import Pump, start_piped
+from ext_sdk.core.process.spawner import Command
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
+    from ext_sdk.core.process.spawner import Spawner
     from tests.unit.ext_sdk.core.process.conftest import Shell
 
 
@@ -53,6 +55,21 @@ def test_a_pump_stops_when_it_is_told_to_and_can_go_on(shell: Shell, tmp_path: P
     (tmp_path / "go").write_text("end\n")
     assert pump.run(lambda: False)
     assert output.text == "begin\nend\n"
+
+
+@pytest.mark.parametrize("data", [None, b"", b"x" * 200_000])
+def test_a_command_is_started_with_pipes_for_its_streams(spawner: Spawner, tmp_path: Path, data: bytes | None) -> None:
+    directory = os.open(tmp_path, os.O_RDONLY)
+    stdout, stderr = Output(1_000_000), Output(1000)
+    command = Command(["bash", "-c", "cat; echo problem >&2"], env=dict(os.environ), directory=directory)
+    _, pump = start_piped(spawner, command, stdout.write, stderr.write, data=data)
+    assert pump.run(lambda: False)
+    assert (stdout.data, stderr.text) == (data or b"", "problem\n")
+    opened = len(list(Path("/proc/self/fd").iterdir()))
+    with pytest.raises(CommandNotStarted):
+        start_piped(spawner, Command(["./missing"], env={}, directory=directory), stdout.write, stderr.write, data=data)
+    assert len(list(Path("/proc/self/fd").iterdir())) == opened
+    os.close(directory)
 
 
 def test_an_output_that_a_stranger_holds_open_is_let_go(shell: Shell) -> None:
