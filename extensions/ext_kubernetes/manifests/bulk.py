@@ -262,7 +262,14 @@ def bulk_result(outcomes: Sequence[Outcome], verb: str, outputs: Outputs | None 
         subject = f"{len(done)} objects"
         if len(done) == 1:
             subject = f"{done[0].item.resource.kind}/{all_outputs.get('name') or done[0].item.name}"
-        return ext_sdk.Result.ok(f"{verb} {subject}{_count_actions(done, verb)}", outputs=all_outputs)
+        actions = Counter(outcome.action for outcome in done)
+        counts = ", ".join(f"{count} {action}" for action, count in actions.items())
+        if len(done) == 1:
+            counts = next(iter(actions))
+        # `Created` alone is enough if all objects were created.
+        if not all(verb.lower().endswith(action) or verb == f"Would {action.removesuffix('d')}" for action in actions):
+            subject += f" ({counts})"
+        return ext_sdk.Result.ok(f"{verb} {subject}", outputs=all_outputs)
     lines = [
         f"{outcome.item} ({outcome.item.place}): {outcome.failure.error}"
         for outcome in failed[:MOST_REPORTED]
@@ -273,16 +280,6 @@ def bulk_result(outcomes: Sequence[Outcome], verb: str, outputs: Outputs | None 
     if len(outcomes) > 1:
         message = f"{verb} {len(done)} of {len(outcomes)} objects"
     return ext_sdk.Result.failed(message, error="\n".join(lines), outputs=all_outputs)
-
-
-def _count_actions(done: Iterable[Outcome], verb: str) -> str:
-    """Return ` (2 created, 1 configured)`; "" if the verb is enough, such as `Created`."""
-    counts = Counter(outcome.action for outcome in done)
-    if all(verb.lower().endswith(action) or verb == f"Would {action.removesuffix('d')}" for action in counts):
-        return ""
-    if counts.total() == 1:
-        return f" ({next(iter(counts))})"
-    return f" ({', '.join(f'{count} {action}' for action, count in counts.items())})"
 
 
 def _send_in_order(by_index: Mapping[int, Item], send: Callable[[Item], Outcome]) -> dict[int, Outcome]:

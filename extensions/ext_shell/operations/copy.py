@@ -108,7 +108,19 @@ class _Copying:
             self._target.mkdir(destination)
             self._contents(source, destination, status)
         elif kind == "symlink":
-            self._link(source, destination)
+            with self._source.parent(source) as (directory, name):
+                text = os.readlink(name, dir_fd=directory)
+            if text.startswith("/"):
+                raise PathEscapes(source, str(self._source.root), f"it is a symbolic link to {text}")
+            self._target.relative(f"{PurePosixPath(destination).parent}/{text}")  # raises PathEscapes if it leads out
+            if self._args.overwrite and self._target.exists(destination):
+                existing = kind_of(self._target.stat(destination, follow=False).st_mode)
+                if existing == "directory":
+                    raise NotRegular(destination, existing)
+                self._target.remove(destination)
+            with self._target.parent(destination) as (directory, name):
+                os.symlink(text, name, dir_fd=directory)
+            self.files += 1
         elif kind == "file":
             with self._source.open_regular(source) as file:
                 mode = os.fstat(file.fileno()).st_mode & _PERMISSIONS if self._args.preserve_mode else None
@@ -121,18 +133,3 @@ class _Copying:
             self.files += 1
         else:
             raise NotRegular(source, kind)
-
-    def _link(self, source: str, destination: str) -> None:
-        with self._source.parent(source) as (directory, name):
-            text = os.readlink(name, dir_fd=directory)
-        if text.startswith("/"):
-            raise PathEscapes(source, str(self._source.root), f"it is a symbolic link to {text}")
-        self._target.relative(f"{PurePosixPath(destination).parent}/{text}")  # raises PathEscapes if it leads out
-        if self._args.overwrite and self._target.exists(destination):
-            kind = kind_of(self._target.stat(destination, follow=False).st_mode)
-            if kind == "directory":
-                raise NotRegular(destination, kind)
-            self._target.remove(destination)
-        with self._target.parent(destination) as (directory, name):
-            os.symlink(text, name, dir_fd=directory)
-        self.files += 1

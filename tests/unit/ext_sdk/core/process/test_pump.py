@@ -62,9 +62,10 @@ def test_a_command_is_started_with_pipes_for_its_streams(spawner: Spawner, tmp_p
     directory = os.open(tmp_path, os.O_RDONLY)
     stdout, stderr = Output(1_000_000), Output(1000)
     command = Command(["bash", "-c", "cat; echo problem >&2"], env=dict(os.environ), directory=directory)
-    _, pump = start_piped(spawner, command, stdout.write, stderr.write, data=data)
+    child, pump = start_piped(spawner, command, stdout.write, stderr.write, data=data)
     assert pump.run(lambda: False)
     assert (stdout.data, stderr.text) == (data or b"", "problem\n")
+    child.close()
     opened = len(list(Path("/proc/self/fd").iterdir()))
     with pytest.raises(CommandNotStarted):
         start_piped(spawner, Command(["./missing"], env={}, directory=directory), stdout.write, stderr.write, data=data)
