@@ -111,19 +111,6 @@ class CallIndex:
                 return thread
         return None
 
-    def _make_keys(self) -> None:
-        """Return a key for each thread that is equal for all messages that match."""
-        requests = self._requests
-        last = next(reversed(self._threads), -1)
-        for number in range(self._keyed, last + 1):
-            thread = self._threads.get(number)
-            if thread is not None and thread.origin is not None and thread.origin.is_message:
-                key = requests.matcher.key(
-                    requests.dialect.classify(requests.bindings.canonical(thread.origin.payload))
-                )
-                self._by_key.setdefault(key, deque()).append(thread)
-        self._keyed = max(self._keyed, last + 1)
-
     def _candidates(self, payload: bytes) -> Iterator[bytes]:
         """Yield the message with each placeholder that its paths may have."""
         bindings = self._requests.bindings

@@ -300,11 +300,7 @@ class PlayerDriver:
                 actions = self._actions.take()
                 if self._on_end and actions and isinstance(actions[-1], Exit):
                     self._on_end(actions[-1].status)
-                if self._timed(actions):
-                    self._do_due(actions)
-                else:
-                    for action in actions:
-                        self._do(action)
+                self._perform(actions)
             elif output:
                 self._out.write(output)
             if not self.player.more or self._later or self.backlog() > _BACKLOG_BYTES:
@@ -319,18 +315,12 @@ class PlayerDriver:
         else:
             self.status = action.status
 
-    def _timed(self, actions: list[Action]) -> bool:
-        """Return True if one of the actions has to wait."""
-        if self._speed or self._later:
-            return True
-        first = actions[0] if actions else None
-        if isinstance(first, Write) and first.apart and not self._out.waiting and self._pacing().is_read():
-            first.apart = False  # the host has read everything, and has sent input since
-        return any(isinstance(action, Write) and (action.delay or action.apart) for action in actions)
-
-    def _do_due(self, actions: list[Action]) -> None:
+    def _perform(self, actions: list[Action]) -> None:
         """Perform the actions that are due, in order; keep the others for later."""
         later, now = self._later, monotonic()
+        first = actions[0] if actions and not self._speed and not later else None
+        if isinstance(first, Write) and first.apart and not self._out.waiting and self._pacing().is_read():
+            first.apart = False  # the host has read everything, and has sent input since
         for action in actions:
             at = now + (action.after / self._speed if self._speed else 0.0)
             if isinstance(action, Write):

@@ -12,6 +12,7 @@ from __future__ import annotations
 from random import Random
 
 from ext_recorder.errors import UsageError
+from ext_recorder.messages.call_tracker import OpenCalls
 from ext_recorder.protocols.dialect import NOT_RECORDED
 from ext_sdk.core.wire.frames import Frame
 
@@ -162,22 +163,21 @@ def parse_fault_rules(given: Iterable[str], seed: str) -> list[FaultRule]:
     """
     rules = []
     for text in given:
-        for number, line in enumerate(_lines(text[1:]) if text.startswith("@") else [text], 1):
+        lines = [text]
+        if text.startswith("@"):
+            try:
+                with open(text[1:], encoding="utf-8") as file:  # noqa: PTH123 - pathlib is not imported for this alone
+                    lines = file.read().splitlines()
+            except (OSError, UnicodeDecodeError) as error:
+                reason = error.strerror if isinstance(error, OSError) else "not UTF-8"
+                raise UsageError(f"--fault {text}: can't be read: {reason}") from None
+        for number, line in enumerate(lines, 1):
             if line.strip() and not line.lstrip().startswith("#"):
                 try:
                     rules.append(FaultRule(line.strip(), seed))
                 except UsageError as error:
                     raise UsageError(f"{text[1:]}:{number}: {error}" if text.startswith("@") else str(error)) from None
     return rules
-
-
-def _lines(path: str) -> list[str]:
-    try:
-        with open(path, encoding="utf-8") as file:  # noqa: PTH123 - pathlib is not imported for this alone
-            return file.read().splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "no UTF-8"
-        raise UsageError(f"--fault @{path}: can't be read: {reason}") from None
 
 
 _SAID = "a fault, as --fault asked"
@@ -220,7 +220,7 @@ class FaultInjector(ActionBuffer):
         self._framing = framing
         self._host = framing.decoder()
         self._child = framing.decoder()
-        self._calls: dict[bytes, ClassifiedMessage] = {}  # the host's open calls
+        self._calls: OpenCalls[bytes, ClassifiedMessage] = OpenCalls()  # of the host
         self._random = Random(seed)  # noqa: S311 - the same garbage in each replay
         self.key: Callable[[bytes], int] | None = None
         self._delays = False  # a message was delayed, and with it all messages after it
@@ -248,7 +248,7 @@ class FaultInjector(ActionBuffer):
             if isinstance(item, Frame):
                 message = self._dialect.classify(item.payload)
                 if message.kind == "request" and message.key is not None:
-                    self._calls[message.key] = message
+                    self._calls.begin(message.key, message)
 
     def out(self, data: bytes, *, answers: bool = False) -> None:
         self._child.receive_data(data)
@@ -260,7 +260,7 @@ class FaultInjector(ActionBuffer):
 
     def _apply_rules(self, frame: Frame, *, answers: bool) -> None:
         message = self._dialect.classify(frame.payload)
-        request = self._calls.pop(message.key, None) if message.kind == "response" and message.key is not None else None
+        request = self._calls.end(message.key) if message.kind == "response" and message.key is not None else None
         method = request.method if request else message.method
         wires = [frame.wire]
         delay = 0.0
@@ -283,16 +283,14 @@ class FaultInjector(ActionBuffer):
                 wires = self._replaced(rule, wires, frame, request)
         self._delays = self._delays or delay > 0
         if (faulted or self._delays) and message.kind != "notification":
-            self._note([request] if request else list(self._calls.values()))
+            # A request of the child may block any open call.
+            open_calls = [call for calls in self._calls.values() for call in calls]
+            for call in [request] if request else open_calls:
+                if self.key is not None:
+                    self.faulted.add(self.key(call.text.encode("utf-8", "surrogateescape")))
+                if call.key is not None:
+                    self.faulted_ids.add(call.key)
         self._send(b"".join(wires), delay, answers=answers)
-
-    def _note(self, requests: list[ClassifiedMessage]) -> None:
-        """Store the requests of the host to whose responses, or to what they wait for, a fault was applied."""
-        for request in requests:
-            if self.key is not None:
-                self.faulted.add(self.key(request.text.encode("utf-8", "surrogateescape")))
-            if request.key is not None:
-                self.faulted_ids.add(request.key)
 
     def _replaced(
         self, rule: FaultRule, wires: list[bytes], frame: Frame, request: ClassifiedMessage | None
