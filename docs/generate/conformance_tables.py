@@ -12,7 +12,7 @@ from ext_recorder.conformance.target import ENTRIES
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from ext_recorder.conformance.clauses import Clause
+    from ext_recorder.conformance.clauses import CheckedClause
 
 
 def tables() -> dict[str, str]:
@@ -37,7 +37,7 @@ def other_profiles() -> str:
     return f"| protocol | entry | meaning |\n|---|---|---|\n{rows}"
 
 
-def clause_table(clauses: Iterable[Clause]) -> str:
+def clause_table(clauses: Iterable[CheckedClause]) -> str:
     """Return a table of clauses with their sections."""
     rows = "".join(f"| `{clause.id}` | {clause.section} | {clause.text} |\n" for clause in clauses)
     return f"| clause | section | requirement |\n|---|---|---|\n{rows}"

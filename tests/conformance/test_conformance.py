@@ -13,11 +13,11 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from ext_recorder.conformance.clauses import Clause
+    from ext_recorder.conformance.clauses import CheckedClause
 
 
 def test_clause(
-    clause: Clause,
+    clause: CheckedClause,
     command: tuple[str, ...],
     profile: Path | None,
     environment: Mapping[str, str],

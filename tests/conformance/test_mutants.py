@@ -16,7 +16,7 @@ from ext_recorder.conformance.raw_host import Violation
 from ext_recorder.conformance.target import Profile, Target
 
 if TYPE_CHECKING:
-    from ext_recorder.conformance.clauses import Clause
+    from ext_recorder.conformance.clauses import CheckedClause
 
 HERE = Path(__file__).parent
 SOURCE = (HERE / "independent_extension.py").read_text()
@@ -178,7 +178,7 @@ def test_every_clause_has_a_mutant() -> None:
 
 
 @pytest.mark.parametrize("clause", CLAUSES, ids=lambda clause: clause.id)
-def test_the_clause_notices_its_mutant(clause: Clause, tmp_path: Path) -> None:
+def test_the_clause_notices_its_mutant(clause: CheckedClause, tmp_path: Path) -> None:
     source = SOURCE
     for old, new in MUTANTS[clause.id]:
         assert source.count(old) == 1, old

@@ -17,7 +17,7 @@ from ext_recorder.protocols.dialect import DIALECTS
 from ext_recorder.replay.actions import ActionBuffer, Exit, Write
 from ext_recorder.replay.player import EXIT_DIFFERS
 from ext_recorder.replay.replay import Options, make_player
-from ext_recorder.sockets.connections import Part, connections
+from ext_recorder.sockets.connections import ConnectionReader, connections
 from ext_sdk.core.wire.frames import Frame
 from ext_sdk.core.wire.framing import FRAMINGS
 from tests.property.test_any_order import SESSIONS, Session
@@ -103,7 +103,9 @@ class Run:
         closed = {each.number: each.closed for each in connections(str(recording.path))} if recording.sockets else {}
         conn = recording.conn
         self._reader = (
-            Part(str(recording.path), conn, closed=closed[conn]) if recording.sockets else Reader(recording.path)
+            ConnectionReader(str(recording.path), conn, closed=closed[conn])
+            if recording.sockets
+            else Reader(recording.path)
         )
         header = self._reader.header
         self._dialect, self._framing = DIALECTS[header.protocol], FRAMINGS[header.framing]

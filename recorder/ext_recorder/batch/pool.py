@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+from dataclasses import dataclass
 from time import monotonic
 from typing import TYPE_CHECKING, Generic, TypeVar
 
@@ -95,6 +96,7 @@ T = TypeVar("T")
 STOP_S = 5.0  # seconds for a worker to end after SIGTERM, before SIGKILL
 
 
+@dataclass
 class Outcome(Generic[T]):
     """Outcome for one cassette.
 
@@ -105,13 +107,10 @@ class Outcome(Generic[T]):
         seconds: duration.
     """
 
-    __slots__ = ("error", "name", "result", "seconds")
-
-    def __init__(self, name: str, result: T | None, error: str = "", seconds: float = 0.0) -> None:
-        self.name = name
-        self.result = result
-        self.error = error
-        self.seconds = seconds
+    name: str
+    result: T | None
+    error: str = ""
+    seconds: float = 0.0
 
 
 def cores() -> int:

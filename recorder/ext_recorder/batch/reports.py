@@ -6,8 +6,9 @@ Each cassette is a test case: passed, failed (with its problems), or broken (it 
 from __future__ import annotations
 
 import sys
+from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 from xml.etree.ElementTree import Element, SubElement, tostring
 
 from ext_recorder.cassette.paths import is_open_file, target_of
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 _XML_CONTROLS = frozenset("\t\n\r")
 
 
+@dataclass
 class Case:
     """Result of the check of one cassette.
 
@@ -40,29 +42,20 @@ class Case:
         skipped: why it was not checked although it has no error; "" if it was checked.
     """
 
-    __slots__ = ("error", "more", "name", "notes", "problems", "seconds", "skipped")
+    noun: ClassVar[str] = "difference"  # for one problem
+    verdict: ClassVar[str] = "differs"  # for a case with problems
 
-    def __init__(
-        self,
-        name: str,
-        *,
-        seconds: float = 0.0,
-        problems: Sequence[Problem] = (),
-        more: int = 0,
-        error: str = "",
-        notes: Sequence[str] = (),
-        skipped: str = "",
-    ) -> None:
-        self.name = name
-        self.seconds = seconds
-        self.problems = tuple(problems)
-        self.more = more
-        self.error = error
-        self.notes = tuple(notes)
-        self.skipped = skipped
+    name: str
+    _: KW_ONLY
+    seconds: float = 0.0
+    problems: Sequence[Problem] = ()
+    more: int = 0
+    error: str = ""
+    notes: Sequence[str] = ()
+    skipped: str = ""
 
-    noun = "difference"  # for one problem
-    verdict = "differs"  # for a case with problems
+    def __post_init__(self) -> None:
+        self.problems, self.notes = tuple(self.problems), tuple(self.notes)
 
     @property
     def ok(self) -> bool:
@@ -75,7 +68,7 @@ class Case:
         if self.error:
             shown["error"] = self.error
         if self.problems:
-            shown["problems"] = [{"kind": each.kind, **each.data} for each in self.problems]
+            shown["problems"] = [{"kind": problem.kind, **problem.data} for problem in self.problems]
         if self.more:
             shown["more"] = self.more
         if self.notes:
@@ -121,7 +114,7 @@ def junit(suite: str, cases: Sequence[Case]) -> bytes:
             first, count = case.problems[0].text.splitlines()[0], len(case.problems) + case.more
             headline = readable(first if count == 1 else f"{count} {case.noun}s, the first: {first}")
             failure = SubElement(test, "failure", {"message": headline, "type": case.problems[0].kind})
-            failure.text = readable("\n\n".join([*(each.text for each in case.problems), *_rest(case)]))
+            failure.text = readable("\n\n".join([*(problem.text for problem in case.problems), *_rest(case)]))
         if case.notes:
             SubElement(test, "system-out").text = readable("\n".join(case.notes))
     data: bytes = tostring(suites, encoding="utf-8", xml_declaration=True)
@@ -157,10 +150,10 @@ def lines(case: Case) -> list[str]:
     notes = [f"        {line}" for note in case.notes for line in note.splitlines()]
     head = f"{'ok' if case.ok else case.verdict:7} {case.name}"
     count = len(case.problems) + case.more
-    found = [line for each in case.problems for line in each.text.splitlines()]
+    problems = [line for problem in case.problems for line in problem.text.splitlines()]
     if count:
         head += f": {count} {case.noun}{'s' if count > 1 else ''}"
-    return [readable(line) for line in (head, *(f"        {line}" for line in [*found, *_rest(case)]), *notes)]
+    return [readable(line) for line in (head, *(f"        {line}" for line in [*problems, *_rest(case)]), *notes)]
 
 
 def readable(text: str) -> str:

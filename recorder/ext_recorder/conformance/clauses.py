@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Clause:
+class CheckedClause:
     """Requirement of the specification, or of a host.
 
     Args:
@@ -40,7 +40,7 @@ class Clause:
         return self.id.partition(":")[0]
 
 
-REGISTERED: list[Clause] = []  # `checks.CLAUSES` has them in the order of the specification
+REGISTERED: list[CheckedClause] = []  # `checks.CLAUSES` has them in the order of the specification
 
 
 def clauses_of_section(level: str, section: str) -> Callable[[str, str], Callable[..., Callable[[Target], None]]]:
@@ -48,7 +48,7 @@ def clauses_of_section(level: str, section: str) -> Callable[[str, str], Callabl
 
     def clause(id: str, text: str) -> Callable[..., Callable[[Target], None]]:
         def register(check: Callable[[Target], None]) -> Callable[[Target], None]:
-            REGISTERED.append(Clause(f"{level}:{id}", section, text, check))
+            REGISTERED.append(CheckedClause(f"{level}:{id}", section, text, check))
             return check
 
         return register

@@ -14,7 +14,7 @@ from ext_recorder.protocols.dialect import DIALECTS
 from ext_recorder.protocols.rules import rules_of
 from ext_recorder.tools.lint import Linter
 
-from .clauses import Clause
+from .clauses import CheckedClause
 from .conversation_runner import ConversationRunner
 from .conversations import CONVERSATIONS
 from .raw_host import TIMEOUT_SECONDS
@@ -34,7 +34,7 @@ _ANY = ("answer-known", _EACH_ANSWERED, "message")  # apply to every message
 _UTF_8 = "utf-8"
 
 
-def clauses_of(protocol: str) -> tuple[Clause, ...]:
+def clauses_of(protocol: str) -> tuple[CheckedClause, ...]:
     """Return the clauses of a protocol that a child can violate: those of its rules in their order, then the others."""
     rules = _rules(protocol)
     events = {*rules.messages, *(event for machine in rules.machines for event in machine.events), "< !"}
@@ -44,7 +44,7 @@ def clauses_of(protocol: str) -> tuple[Clause, ...]:
     conversation = CONVERSATIONS[protocol]
     cited.update(*(session.clauses() for session in conversation.sessions))
     return tuple(
-        Clause(f"{protocol}:{id}", clause.section, clause.text, _in_conversation)
+        CheckedClause(f"{protocol}:{id}", clause.section, clause.text, _in_conversation)
         for id, clause in {**rules.clauses, **conversation.clauses}.items()
         if id in cited or id in conversation.clauses
     )

@@ -29,7 +29,7 @@ from .target import Profile, Target
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from .clauses import Clause
+    from .clauses import CheckedClause
 
 GEVALS = "gevals"
 EXIT_VIOLATIONS = 1
@@ -48,7 +48,7 @@ class Verdict(NamedTuple):
     """
 
     number: int
-    clause: Clause
+    clause: CheckedClause
     word: str
     reason: str
     seconds: float
@@ -190,7 +190,7 @@ def _known(path: str, protocol: str) -> dict[str, object]:
 
 
 def _converse(
-    chosen: Sequence[tuple[int, Clause]],
+    chosen: Sequence[tuple[int, CheckedClause]],
     protocol: str,
     known: dict[str, object],
     *,
@@ -212,7 +212,7 @@ def _converse(
 
 
 def _check_each(
-    chosen: Sequence[tuple[int, Clause]], command: tuple[str, ...], profile: Profile, jobs: int, timeout: float
+    chosen: Sequence[tuple[int, CheckedClause]], command: tuple[str, ...], profile: Profile, jobs: int, timeout: float
 ) -> Iterator[Verdict]:
     """Yield the verdicts in the order of the clauses."""
     with Progress(len(chosen)) as progress, ThreadPoolExecutor(jobs) as pool:
@@ -227,7 +227,7 @@ def _check_each(
             pool.shutdown(cancel_futures=True)
 
 
-def _check(number: int, clause: Clause, command: tuple[str, ...], profile: Profile, timeout: float) -> Verdict:
+def _check(number: int, clause: CheckedClause, command: tuple[str, ...], profile: Profile, timeout: float) -> Verdict:
     began = monotonic()
     word, reason = "met", ""
     with tempfile.TemporaryDirectory(prefix="conformance-") as folder:

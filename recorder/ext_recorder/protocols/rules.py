@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-TYPE_CHECKING = False
+from dataclasses import KW_ONLY, dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, NamedTuple
+
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
     from typing import TypeAlias
 
     Schema: TypeAlias = Mapping[str, object]
-    Moves = Mapping[str, Mapping[str, str]]
 
 ANY: Schema = {}
 TEXT: Schema = {"type": "string"}
@@ -66,7 +68,7 @@ ERROR = record(code=WHOLE, message=TEXT, data_=ANY)
 VERSION_2 = record(jsonrpc={"const": "2.0"})
 
 
-class Clause:
+class Clause(NamedTuple):
     """Requirement of a specification.
 
     Attributes:
@@ -74,13 +76,11 @@ class Clause:
         text: the requirement in one sentence.
     """
 
-    __slots__ = ("section", "text")
-
-    def __init__(self, section: str, text: str) -> None:
-        self.section = section
-        self.text = text
+    section: str
+    text: str
 
 
+@dataclass(frozen=True)
 class StateMachine:
     """States, and the events that are allowed in each of them. Events that it does not name are ignored.
 
@@ -92,17 +92,18 @@ class StateMachine:
             in a message is used; `#` is the id of the call. (): one machine for the entire session.
     """
 
-    __slots__ = ("clause", "events", "key", "moves", "start")
+    clause: str
+    start: str
+    moves: Mapping[str, Mapping[str, str]]
+    key: tuple[str, ...] = ()
 
-    def __init__(self, clause: str, start: str, moves: Moves, key: tuple[str, ...] = ()) -> None:
-        self.clause = clause
-        self.start = start
-        self.moves = moves
-        self.key = key
-        self.events = frozenset(event for row in moves.values() for event in row)
+    @cached_property
+    def events(self) -> frozenset[str]:
+        """All events that it names."""
+        return frozenset(event for row in self.moves.values() for event in row)
 
 
-class OnlyWhileOpen:
+class OnlyWhileOpen(NamedTuple):
     """Messages that are sent only while calls of certain methods are open.
 
     Attributes:
@@ -111,14 +112,12 @@ class OnlyWhileOpen:
         calls: methods of the host.
     """
 
-    __slots__ = ("calls", "clause", "events")
-
-    def __init__(self, clause: str, events: tuple[str, ...], calls: tuple[str, ...]) -> None:
-        self.clause = clause
-        self.events = events
-        self.calls = calls
+    clause: str
+    events: tuple[str, ...]
+    calls: tuple[str, ...]
 
 
+@dataclass
 class Rules:
     """Rules of one protocol.
 
@@ -142,54 +141,25 @@ class Rules:
         echoes: {method: clause}: clauses of the dialect's echoes.
     """
 
-    __slots__ = (
-        "clauses", "closed", "during", "echoes", "envelope", "envelope_clause", "excuses", "junk", "limits", "machines",
-        "messages", "notifications", "silent", "specification", "split",
-    )  # fmt: skip
+    specification: str
+    clauses: dict[str, Clause]
+    _: KW_ONLY
+    envelope: Schema
+    envelope_clause: str
+    messages: Mapping[str, tuple[str, Schema]]
+    machines: tuple[StateMachine, ...] = ()
+    during: tuple[OnlyWhileOpen, ...] = ()
+    split: Mapping[str, str] = field(default_factory=dict)
+    closed: str = ""
+    junk: str = ""
+    silent: tuple[str, ...] = ()
+    excuses: tuple[str, ...] = ()
+    notifications: Mapping[str, str] = field(default_factory=dict)
+    limits: Mapping[str, str] = field(default_factory=dict)
+    echoes: Mapping[str, str] = field(default_factory=dict)
 
-    def __init__(
-        self,
-        specification: str,
-        clauses: Mapping[str, Clause],
-        *,
-        envelope: Schema,
-        envelope_clause: str,
-        messages: Mapping[str, tuple[str, Schema]],
-        machines: tuple[StateMachine, ...] = (),
-        during: tuple[OnlyWhileOpen, ...] = (),
-        split: Mapping[str, str] | None = None,
-        closed: str = "",
-        junk: str = "",
-        silent: tuple[str, ...] = (),
-        excuses: tuple[str, ...] = (),
-        notifications: Mapping[str, str] | None = None,
-        limits: Mapping[str, str] | None = None,
-        echoes: Mapping[str, str] | None = None,
-    ) -> None:
-        self.specification = specification
-        self.clauses = JSON_RPC | dict(clauses)
-        self.envelope = envelope
-        self.envelope_clause = envelope_clause
-        self.messages = messages
-        self.machines = machines
-        self.during = during
-        self.split = split or {}
-        self.closed = closed
-        self.junk = junk
-        self.silent = silent
-        self.excuses = excuses
-        self.notifications = notifications or {}
-        self.limits = limits or {}
-        self.echoes = echoes or {}
-
-    def cited(self) -> Iterator[str]:
-        """Yield the ids of all clauses that a rule names."""
-        yield self.envelope_clause
-        yield from (clause for clause, _ in self.messages.values())
-        yield from (machine.clause for machine in self.machines)
-        yield from (rule.clause for rule in self.during)
-        yield from (*self.notifications.values(), *self.limits.values(), *self.echoes.values())
-        yield from filter(None, (self.closed, self.junk))
+    def __post_init__(self) -> None:
+        self.clauses = JSON_RPC | self.clauses
 
 
 # Clauses that apply to all protocols with calls. Protocols that are not JSON-RPC replace some of them by their own.

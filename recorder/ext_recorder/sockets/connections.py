@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     Arrived = Callable[[int], bool]
 
 
-class Connection:
+class RecordedConnection:
     """A recorded connection.
 
     Attributes:
@@ -60,20 +60,20 @@ class Connection:
         self.closed = False
 
 
-def connections(path: str) -> list[Connection]:
+def connections(path: str) -> list[RecordedConnection]:
     """Return the recorded connections, in their order. Reads the complete file.
 
     Raises:
         CassetteError: the file cannot be read.
     """
-    recorded: dict[int, Connection] = {}
+    recorded: dict[int, RecordedConnection] = {}
     with Reader(path) as reader:
         for event in reader:
             if event.conn == OWN_FILES:
                 continue
             connection = recorded.get(event.conn)
             if connection is None:
-                connection = recorded[event.conn] = Connection(event.conn, reader.line)
+                connection = recorded[event.conn] = RecordedConnection(event.conn, reader.line)
             if not isinstance(event, Data):
                 connection.closed = connection.closed or event.kind == "eof"
             elif event.kind == "in" and connection.first is None:
@@ -83,7 +83,7 @@ def connections(path: str) -> list[Connection]:
     return [recorded[number] for number in sorted(recorded)]
 
 
-class Part(Reader):
+class ConnectionReader(Reader):
     """Reader of the events of one connection as a session, whose end is an exit.
 
     Args:
@@ -101,9 +101,9 @@ class Part(Reader):
         self._closed = closed
         super().__init__(path)
 
-    def again(self) -> Part:
+    def again(self) -> ConnectionReader:
         """Return another reader of the same part, at its start."""
-        return Part(self.path, self._number, closed=self._closed)
+        return ConnectionReader(self.path, self._number, closed=self._closed)
 
     def __iter__(self) -> Iterator[Event]:
         number, own = self._number, self._number == OWN_FILES
@@ -141,7 +141,7 @@ class ConnectionPlayer(StrictPlayer):
 
     def __init__(
         self,
-        reader: Part,
+        reader: ConnectionReader,
         requests: RequestMatcher,
         responses: ResponseWriter,
         actions: ActionBuffer,
@@ -178,7 +178,7 @@ class Positions:
         recorded: the connections; none of them has begun.
     """
 
-    def __init__(self, recorded: Iterable[Connection]) -> None:
+    def __init__(self, recorded: Iterable[RecordedConnection]) -> None:
         self._open: dict[int, Player | int] = {connection.number: connection.line for connection in recorded}
 
     def begin(self, number: int, player: Player) -> None:
@@ -253,7 +253,7 @@ class Arrivals:
         """File descriptors to poll for `act`."""
         return [self._listener.fd, *self._fresh]
 
-    def act(self, ready: Collection[int]) -> Iterator[tuple[Arrival, Connection]]:
+    def act(self, ready: Collection[int]) -> Iterator[tuple[Arrival, RecordedConnection]]:
         """Accept and read after poll(). Yield the clients that are matched now, with their recorded connections."""
         fresh = list(self._fresh.items())
         if self._listener.fd in ready and (client := self._listener.accept()):
@@ -268,7 +268,7 @@ class Arrivals:
             if fd in ready:
                 yield from self._receive(fd, arrival)
 
-    def _receive(self, fd: int, arrival: Arrival) -> Iterator[tuple[Arrival, Connection]]:
+    def _receive(self, fd: int, arrival: Arrival) -> Iterator[tuple[Arrival, RecordedConnection]]:
         """Read from a client, and match it by its first message."""
         data = receive(arrival.socket)
         if data is None:

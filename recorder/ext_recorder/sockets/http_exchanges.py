@@ -1,4 +1,4 @@
-"""Exchanges of a recorded HTTP/1.1 session: requests, and the messages of the server in response to each.
+"""HttpExchanges of a recorded HTTP/1.1 session: requests, and the messages of the server in response to each.
 
 A client may send any request on any of its connections, and that differs from run to run. So a session is divided into
 exchanges, independent of connections.
@@ -18,7 +18,7 @@ _HTTP = FRAMINGS["http"]
 _NEVER = 1 << 60  # the line of a response that was not recorded
 
 
-class Exchange:
+class HttpExchange:
     """A request and its response.
 
     Attributes:
@@ -55,7 +55,7 @@ class Exchange:
         return streams and not complete and not self.closes
 
 
-class Exchanges:
+class HttpExchanges:
     """All exchanges of a cassette, and the output of the server on its own standard files.
 
     Attributes:
@@ -69,13 +69,13 @@ class Exchanges:
     """
 
     def __init__(self, path: str) -> None:
-        self.listed: list[Exchange] = []
+        self.listed: list[HttpExchange] = []
         self.own: list[tuple[int, Data]] = []
         self.exit: int | None = None
         self.ended: int | str | None = None
-        self._open: dict[int, list[Exchange]] = {}  # by connection: exchanges without a final response
-        self._last: dict[int, Exchange] = {}  # by connection: the exchange of the latest response
-        self._early: dict[int, Exchange] = {}  # by connection: responses before the request was complete
+        self._open: dict[int, list[HttpExchange]] = {}  # by connection: exchanges without a final response
+        self._last: dict[int, HttpExchange] = {}  # by connection: the exchange of the latest response
+        self._early: dict[int, HttpExchange] = {}  # by connection: responses before the request was complete
         self._ended: set[int] = set()  # connections that their client has ended
         with Reader(path) as reader:
             for event in reader:
@@ -107,7 +107,7 @@ class Exchanges:
         if partial and (begun := _REQUEST_LINE.match(event.payload)):
             payloads = [begun[1]]
         for payload in payloads:
-            exchange = Exchange(RecordedRequest(payload, line), event.time, partial=partial)
+            exchange = HttpExchange(RecordedRequest(payload, line), event.time, partial=partial)
             self.listed.append(exchange)
             if early := self._early.pop(event.conn, None):
                 exchange.sent, exchange.answered, exchange.done = early.sent, early.answered, early.done
@@ -120,7 +120,7 @@ class Exchanges:
         status = next((payload[:3] for payload in event.payloads(_HTTP) if payload[:3].isdigit()), b"")
         begins = status and not (event.head and event.head[0].startswith("chunk"))
         if begins and not waiting:
-            waiting = [self._early.setdefault(event.conn, Exchange(RecordedRequest(b"", line), event.time))]
+            waiting = [self._early.setdefault(event.conn, HttpExchange(RecordedRequest(b"", line), event.time))]
         exchange = waiting[0] if begins and waiting else self._last.get(event.conn)
         if exchange is None:
             return

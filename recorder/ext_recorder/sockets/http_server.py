@@ -24,7 +24,7 @@ from ext_sdk.core.wire.framing import FRAMINGS
 from ext_sdk.core.wire.http_framing import HttpDecoder
 
 from .address import receive, shut
-from .http_exchanges import Exchanges
+from .http_exchanges import HttpExchanges
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from ext_recorder.replay.request_matcher import RecordedRequest
 
     from .address import Listener
-    from .http_exchanges import Exchange
+    from .http_exchanges import HttpExchange
 
 # Maximum wait of a part of a stream for requests that are recorded before it, in seconds.
 CAUSE_S = 2.0
@@ -57,7 +57,7 @@ class _Turn:
 
     __slots__ = ("exchange", "refusal", "rest", "since", "waits")
 
-    def __init__(self, exchange: Exchange | None, refusal: bytes = b"") -> None:
+    def __init__(self, exchange: HttpExchange | None, refusal: bytes = b"") -> None:
         self.exchange = exchange
         self.refusal = refusal
         self.rest: deque[tuple[int, Data]] = deque(exchange.sent if exchange else ())
@@ -65,7 +65,7 @@ class _Turn:
         self.waits = 0.0
 
 
-class _Client:
+class _HttpClient:
     """A live connection.
 
     Attributes:
@@ -117,9 +117,9 @@ class HttpServer:
         self._listener = listener
         self._outlets = {"err": err, "out": host_outlet(1)}
         self._requests, self._responses = make_matcher_and_writer(path, header, options)
-        self._exchanges = Exchanges(path)
+        self._exchanges = HttpExchanges(path)
         self._own = deque(self._exchanges.own)
-        self._clients: dict[int, _Client] = {}
+        self._clients: dict[int, _HttpClient] = {}
         self._first = 0  # index of the first exchange that was not replayed
         self._lost = self._differs = False
         self._header = header
@@ -144,7 +144,7 @@ class HttpServer:
                 if signals.fd in ready:
                     status = next((self._exchanges.ended or signal_name(number) for number, _ in signals.take()), None)
                 if self._listener.fd in ready and (arrival := self._listener.accept()):
-                    self._clients[arrival.fileno()] = _Client(arrival)
+                    self._clients[arrival.fileno()] = _HttpClient(arrival)
                 for fd in [fd for fd in ready if fd in self._clients]:
                     if ready[fd] & ~POLLOUT:
                         self._receive(self._clients[fd])
@@ -179,7 +179,7 @@ class HttpServer:
 
     # --- Requests -----------------------------------------------------------------------------------------------------
 
-    def _receive(self, client: _Client) -> None:
+    def _receive(self, client: _HttpClient) -> None:
         data = receive(client.socket)
         if data is None:
             return
@@ -198,7 +198,7 @@ class HttpServer:
             client.continued = True
             self._write(client, b"HTTP/1.1 100 Continue\r\n\r\n")
 
-    def _answer(self, client: _Client, payload: bytes) -> None:
+    def _answer(self, client: _HttpClient, payload: bytes) -> None:
         """Begin the recorded response to a request, or refuse it."""
         exchange, following = self._find(payload)
         if exchange is None or not exchange.sent:
@@ -227,10 +227,10 @@ class HttpServer:
             turn.rest = deque(each for each in turn.rest if each[1].payload != b"100")
         client.turns.append(turn)
 
-    def _find(self, payload: bytes) -> tuple[Exchange | None, str]:
+    def _find(self, payload: bytes) -> tuple[HttpExchange | None, str]:
         """Return the first exchange that a request matches and that may begin now; else None, and the next as text."""
         strict = self._options.order == "strict"
-        ahead: list[Exchange] = []
+        ahead: list[HttpExchange] = []
         for exchange in self._exchanges.listed[self._first :]:
             if exchange.played:
                 continue
@@ -255,7 +255,7 @@ class HttpServer:
 
     # --- Responses ----------------------------------------------------------------------------------------------------
 
-    def _due(self, client: _Client) -> float | None:
+    def _due(self, client: _HttpClient) -> float | None:
         """Return when to send the next part of the first response; None if it waits for another request."""
         turn, now = client.turns[0], monotonic()
         if turn.exchange is None:
@@ -277,7 +277,7 @@ class HttpServer:
         listed = self._exchanges.listed
         return any(not each.played for each in listed[self._first :] if each.request.line < line)
 
-    def _send(self, client: _Client) -> None:
+    def _send(self, client: _HttpClient) -> None:
         """Send all due parts, as far as the client reads them."""
         while not client.unsent and client.turns:
             turn = client.turns[0]
@@ -303,7 +303,7 @@ class HttpServer:
             del self._clients[client.socket.fileno()]
             client.socket.close()
 
-    def _write(self, client: _Client, data: bytes) -> None:
+    def _write(self, client: _HttpClient, data: bytes) -> None:
         rest = client.unsent + data
         try:
             sent = client.socket.send(rest) if rest else 0

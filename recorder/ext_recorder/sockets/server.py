@@ -30,7 +30,7 @@ from ext_recorder.replay.report import Report
 from ext_sdk.core.wire.framing import FRAMINGS
 
 from .address import Address, shut
-from .connections import Arrivals, ConnectionPlayer, OwnPlayer, Part, Positions
+from .connections import Arrivals, ConnectionPlayer, ConnectionReader, OwnPlayer, Positions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from ext_recorder.replay.player import Player
 
     from .address import Listener
-    from .connections import Arrival, Connection
+    from .connections import Arrival, RecordedConnection
     from .http_server import HttpServer
 
 _NO_INPUT = -1  # in the place of a file descriptor
@@ -136,7 +136,7 @@ class Server:
         raw = type(header)("raw", DIALECTS["raw"].framing, bindings=header.bindings)
         requests, responses = make_matcher_and_writer(path, raw, options)
         actions = ActionBuffer(paced=0 < options.speed < MAX)
-        part, framing = Part(path, OWN_FILES), FRAMINGS[raw.framing]
+        part, framing = ConnectionReader(path, OWN_FILES), FRAMINGS[raw.framing]
         player = OwnPlayer(part, requests, responses, actions, framing, arrived=self._positions.arrived)
         outlets: dict[Output, OutputSink] = {"out": host_outlet(1), "err": err}
         self._own = PlayerDriver(player, actions, _NO_INPUT, outlets, options.speed)
@@ -197,10 +197,10 @@ class Server:
 
     # --- Clients ------------------------------------------------------------------------------------------------------
 
-    def _begin(self, arrival: Arrival, connection: Connection) -> None:
+    def _begin(self, arrival: Arrival, connection: RecordedConnection) -> None:
         """Start the replay of a connection to the client that matches it."""
         actions = make_action_buffer(self._header, self._options)
-        part = Part(self._path, connection.number, closed=connection.closed)
+        part = ConnectionReader(self._path, connection.number, closed=connection.closed)
         player: Player
         if self._options.order == "strict":
             requests, responses = make_matcher_and_writer(self._path, self._header, self._options)

@@ -261,7 +261,6 @@ def lint(path: Path, name: str, max_age: str = "") -> Case:
 class Linted(Case):
     """Result for one cassette."""
 
-    __slots__ = ()
     noun = "finding"
     verdict = "wrong"
 

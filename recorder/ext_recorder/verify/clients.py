@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from typing import Self
 
     from ext_recorder.sockets.address import Address
-    from ext_recorder.sockets.connections import Connection
+    from ext_recorder.sockets.connections import RecordedConnection
 
     from .child_process import Note, VerifiedChild
     from .host_script import HostScript
@@ -49,7 +49,7 @@ class LiveConnection:
         came: time of its first turn.
     """
 
-    def __init__(self, recorded: Connection, script: HostScript, note: LinkNote) -> None:
+    def __init__(self, recorded: RecordedConnection, script: HostScript, note: LinkNote) -> None:
         self.number = recorded.number
         self.line = recorded.line
         self.script = script
@@ -126,7 +126,7 @@ class Clients:
     def __init__(
         self,
         address: Address,
-        recorded: Sequence[Connection],
+        recorded: Sequence[RecordedConnection],
         make_script: MakeScript,
         live: VerifiedChild | None,
         note: Note,

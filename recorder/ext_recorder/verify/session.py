@@ -1,4 +1,4 @@
-"""Options of `verify`, and the state of one session with a real child: all of its connections share it."""
+"""VerifyOptions of `verify`, and the state of one session with a real child: all of its connections share it."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ TIMEOUT_S = 10.0
 
 
 @dataclass
-class Options:
-    """Options of `verify`; picklable.
+class VerifyOptions:
+    """VerifyOptions of `verify`; picklable.
 
     Attributes:
         command: program and arguments of the child; () for a socket server that is already running.
@@ -100,7 +100,7 @@ class LiveSession:
     """
 
     def __init__(
-        self, reader: Reader, name: str, options: Options, environment: Mapping[str, str], stack: ExitStack
+        self, reader: Reader, name: str, options: VerifyOptions, environment: Mapping[str, str], stack: ExitStack
     ) -> None:
         header = reader.header
         self.dialect = dialect_of(header, str(reader.path))

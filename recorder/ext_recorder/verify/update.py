@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from ext_recorder.cassette.reader import Reader
 
-    from .session import LiveSession, Options
+    from .session import LiveSession, VerifyOptions
 
 BATCH_NOTES = 200  # are written at once
 
@@ -37,7 +37,9 @@ class Update:
         done: True after it has replaced the old one.
     """
 
-    def __init__(self, reader: Reader, options: Options, session: LiveSession, environment: Mapping[str, str]) -> None:
+    def __init__(
+        self, reader: Reader, options: VerifyOptions, session: LiveSession, environment: Mapping[str, str]
+    ) -> None:
         redactor = self._redactor = session.make_redactor()
         self._bindings = RewriteBindings(session.dialect, session.bindings, environment.get("HOME", ""))
         self._encoder = EventEncoder(session.framing, self._clean, self._bindings, replacements=redactor.replacements)

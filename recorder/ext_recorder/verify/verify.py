@@ -16,7 +16,7 @@ from ext_recorder.cassette.reader import Reader
 from ext_recorder.errors import CassetteError
 from ext_recorder.messages.path_bindings import ReplayBindings
 from ext_recorder.sockets.address import Address
-from ext_recorder.sockets.connections import Part, connections
+from ext_recorder.sockets.connections import ConnectionReader, connections
 
 from .child_process import VerifiedChild
 from .clients import Clients
@@ -32,12 +32,12 @@ if TYPE_CHECKING:
 
     from .child_process import Note
     from .host_script import HostScript
-    from .session import Options
+    from .session import VerifyOptions
 
 NOBODY = -1  # number of no connection
 
 
-def verify(path: Path, name: str, options: Options) -> Case:
+def verify(path: Path, name: str, options: VerifyOptions) -> Case:
     """Send the requests of a cassette to a real child, and compare its messages.
 
     Args:
@@ -75,7 +75,9 @@ def verify(path: Path, name: str, options: Options) -> Case:
         return case
 
 
-def recorded_command(name: str, header: Header, options: Options, environment: Mapping[str, str]) -> tuple[str, ...]:
+def recorded_command(
+    name: str, header: Header, options: VerifyOptions, environment: Mapping[str, str]
+) -> tuple[str, ...]:
     """Return the command that a cassette was recorded from, with the paths of this machine.
 
     Args:
@@ -111,7 +113,7 @@ class _Run:
     """Run of the live child, with HTTP replay if requested."""
 
     def __init__(
-        self, reader: Reader, session: LiveSession, options: Options, environment: Mapping[str, str], note: Note
+        self, reader: Reader, session: LiveSession, options: VerifyOptions, environment: Mapping[str, str], note: Note
     ) -> None:
         self._reader = reader
         self._path = str(reader.path)
@@ -146,7 +148,7 @@ class _Run:
 
                 def script(number: int, may: Callable[[int], bool]) -> HostScript:
                     own = number == OWN_FILES
-                    part = parts.enter_context(Part(self._path, own_number if own else number))
+                    part = parts.enter_context(ConnectionReader(self._path, own_number if own else number))
                     return self._session.script(part, STDERR_FRAMING if own else self._session.framing, may)
 
                 address = Address.parse(self._options.connect, "--connect")

@@ -10,7 +10,7 @@ import pytest
 
 from ext_recorder.cassette.header import Header
 from ext_recorder.errors import CassetteError
-from ext_recorder.verify.session import Options
+from ext_recorder.verify.session import VerifyOptions
 from ext_recorder.verify.verify import recorded_command
 from tests.support.recorder_process import run
 from tests.unit.ext_recorder.cli.test_project_file import call
@@ -21,7 +21,7 @@ LINE = b'{"jsonrpc":"2.0","id":1,"method":"a"}\n'
 
 def found(command: tuple[str, ...], *, bind: dict[str, str] | None = None, connect: str = "") -> tuple[str, ...]:
     header = Header("mcp", "ndjson", command=command, bindings={"home": "/home/user", "data": "/tmp/data"})
-    options = Options((), bind=bind or {}, connect=connect, recorded_command=True)
+    options = VerifyOptions((), bind=bind or {}, connect=connect, recorded_command=True)
     return recorded_command("c.yaml", header, options, {"HOME": "/home/ada"})
 
 

@@ -13,7 +13,7 @@ from ext_recorder.cassette.reader import Reader
 from ext_recorder.errors import RecorderError
 from ext_recorder.replay.actions import ActionBuffer, Exit, Write
 from ext_recorder.replay.replay import Options, make_player
-from ext_recorder.sockets.connections import Part, connections
+from ext_recorder.sockets.connections import ConnectionReader, connections
 from ext_sdk.core.wire.framing import FRAMINGS
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ def open_part(path: Path, conn: int) -> Reader:
     closed = {each.number: each.closed for each in found}
     with Reader(path) as reader:
         over_sockets = any(event.kind == "open" for event in reader)
-    return Part(str(path), conn, closed=closed[conn]) if over_sockets else Reader(path)
+    return ConnectionReader(str(path), conn, closed=closed[conn]) if over_sockets else Reader(path)
 
 
 @pytest.mark.parametrize("order", ["strict", "any"])

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from ext_recorder.cassette.reader import Reader
-from ext_recorder.verify.session import Options
+from ext_recorder.verify.session import VerifyOptions
 from ext_recorder.verify.verify import verify
 from tests.peers.conversations import write_evals
 from tests.support.recorder_process import PATIENCE_S, RECORDER
@@ -38,7 +38,7 @@ def name(path: Path) -> str:
 
 @pytest.mark.parametrize("path", COMMITTED, ids=name)
 def test_a_replayed_child_says_what_the_recorded_one_said(path: Path) -> None:
-    case = verify(path, name(path), Options([*RECORDER, "replay", str(path)], timeout=PATIENCE_S))
+    case = verify(path, name(path), VerifyOptions([*RECORDER, "replay", str(path)], timeout=PATIENCE_S))
     assert [problem.text for problem in case.problems] == []
 
 
@@ -48,7 +48,9 @@ def test_a_real_peer_says_what_it_said(path: Path, tmp_path: Path, monkeypatch: 
     bind = {"workspace": str(tmp_path)} if path.parent.name == "kaiak" else {}
     # A plugin of G-Assist pings and works side by side: which of the two speaks first is chance.
     in_order = path.parent.name != "gassist"
-    options = Options([sys.executable, "-m", *PEERS[name(path)]], bind=bind, in_order=in_order, timeout=PATIENCE_S)
+    options = VerifyOptions(
+        [sys.executable, "-m", *PEERS[name(path)]], bind=bind, in_order=in_order, timeout=PATIENCE_S
+    )
     case = verify(path, name(path), options)
     assert [problem.text for problem in case.problems] == []
 
@@ -68,7 +70,7 @@ def test_runs_that_go_on_at_once_may_interleave_as_they_like(
     write_evals(tmp_path)
     places = {"evals": str(tmp_path / "evals"), "eval": str(tmp_path / "evals" / "functions" / "eval.yaml")}
     command = [sys.executable, "-m", f"tests.peers.{peer[0]}", *peer[1:]]
-    options = Options(command, bind={bound: places[bound]}, timeout=PATIENCE_S)
+    options = VerifyOptions(command, bind={bound: places[bound]}, timeout=PATIENCE_S)
     case = verify(ROOT / "cassettes" / f"{cassette}.yaml", cassette, options)
     assert [problem.text for problem in case.problems] == []
 
@@ -85,6 +87,6 @@ def test_a_child_that_says_something_else_is_told_apart(tmp_path: Path) -> None:
     path = ROOT / "cassettes" / "kaiak" / "fix.yaml"
     changed = tmp_path / "changed.yaml"
     changed.write_text(re.sub(r'"status":"\w+"', '"status":"odd"', path.read_text()))
-    case = verify(path, "fix", Options([*RECORDER, "replay", str(changed)], timeout=PATIENCE_S))
+    case = verify(path, "fix", VerifyOptions([*RECORDER, "replay", str(changed)], timeout=PATIENCE_S))
     assert case.problems
     assert {problem.data["found"] for problem in case.problems} == {"odd"}

@@ -45,7 +45,7 @@ def run(values: Values) -> int:
     from ext_recorder.messages.redaction import Redaction
     from ext_recorder.protocols.dialect import DIALECTS
     from ext_recorder.sockets.address import Address
-    from ext_recorder.verify.session import Options
+    from ext_recorder.verify.session import VerifyOptions
     from ext_recorder.verify.verify import verify
 
     address = value_of(values, "connect")
@@ -59,7 +59,7 @@ def run(values: Values) -> int:
     files = value_of(values, "files")
     if files and not Path(files).is_dir():
         raise UsageError(f"--files {files}: expected a folder, whose content is copied into the working directory")
-    options = Options(
+    options = VerifyOptions(
         values["COMMAND"],
         ignore=values["ignore"],
         mask=values["mask"],
