@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from tests.peers.conversations import Names
-    from tests.support.session_host import Message, Speaker
+    from tests.support.host import Message, MessageStream
 
 
 def notification(method: str, **params: object) -> Message:
@@ -18,18 +18,18 @@ def notification(method: str, **params: object) -> Message:
     return {"jsonrpc": "2.0", "method": method, "params": params}
 
 
-def asked(host: Speaker, names: Names, method: str, **params: object) -> Message:
+def asked(host: MessageStream, names: Names, method: str, **params: object) -> Message:
     """Send a request, and wait for its response."""
     id = names.id()
-    host.say(call(id, method, **params))
+    host.send(call(id, method, **params))
     return host.until(answers(id))[-1]
 
 
-def mcp(host: Speaker, names: Names, _: Path) -> None:
+def mcp(host: MessageStream, names: Names, _: Path) -> None:
     """List the tools, use them, and use one that does not exist."""
     client = {"name": "host", "version": "1.0"}
     asked(host, names, "initialize", protocolVersion="2025-06-18", capabilities={}, clientInfo=client)
-    host.say(notification("notifications/initialized"))
+    host.send(notification("notifications/initialized"))
     tools = inside(asked(host, names, "tools/list"), "result")["tools"]
     assert isinstance(tools, list)
     assert {tool["name"] for tool in tools} == {"get_current_time", "convert_time"}
@@ -46,14 +46,14 @@ def mcp(host: Speaker, names: Names, _: Path) -> None:
 GREET = "import os\n\n\ndef greet(name):\n    return 'Hello, ' + name\n\n\nprint(greet('you'))\n"
 
 
-def lsp(host: Speaker, names: Names, folder: Path) -> None:
+def lsp(host: MessageStream, names: Names, folder: Path) -> None:
     """Open a document, query it, shut down, exit."""
     uri = f"file://{folder}/greet.py"
     root = f"file://{folder}"
     asked(host, names, "initialize", processId=None, rootUri=root, rootPath=str(folder), capabilities={})
-    host.say(notification("initialized"))
+    host.send(notification("initialized"))
     document = {"uri": uri, "languageId": "python", "version": 1, "text": GREET}
-    host.say(notification("textDocument/didOpen", textDocument=document))
+    host.send(notification("textDocument/didOpen", textDocument=document))
     here = {"textDocument": {"uri": uri}, "position": {"line": 7, "character": 8}}
     defined = asked(host, names, "textDocument/definition", **here)["result"]
     assert isinstance(defined, list)
@@ -62,22 +62,22 @@ def lsp(host: Speaker, names: Names, folder: Path) -> None:
     symbols = asked(host, names, "textDocument/documentSymbol", textDocument={"uri": uri})["result"]
     assert "greet" in str(symbols)
     id = names.id()
-    host.say({"jsonrpc": "2.0", "id": id, "method": "shutdown"})
+    host.send({"jsonrpc": "2.0", "id": id, "method": "shutdown"})
     host.until(answers(id))
-    host.say({"jsonrpc": "2.0", "method": "exit"})
+    host.send({"jsonrpc": "2.0", "method": "exit"})
 
 
 class Debugging:
     """Requests of DAP, numbered in `seq`."""
 
-    def __init__(self, host: Speaker, names: Names) -> None:
+    def __init__(self, host: MessageStream, names: Names) -> None:
         self.host = host
         self.names = names
 
-    def say(self, command: str, **arguments: object) -> int:
+    def send(self, command: str, **arguments: object) -> int:
         """Send a request. Return its number."""
         id = self.names.id()
-        self.host.say({"seq": id, "type": "request", "command": command, "arguments": arguments})
+        self.host.send({"seq": id, "type": "request", "command": command, "arguments": arguments})
         return id
 
     def answer(self, id: int) -> Message:
@@ -86,7 +86,7 @@ class Debugging:
 
     def ask(self, command: str, **arguments: object) -> Message:
         """Send a request, and wait for its response."""
-        answer = self.answer(self.say(command, **arguments))
+        answer = self.answer(self.send(command, **arguments))
         assert answer["success"] is True, answer
         return answer
 
@@ -95,14 +95,14 @@ class Debugging:
         return self.host.until(lambda message: message.get("event") == name)[-1]
 
 
-def dap(host: Speaker, names: Names, folder: Path) -> None:
+def dap(host: MessageStream, names: Names, folder: Path) -> None:
     """Launch a program, stop at a breakpoint, read a variable, run to the end."""
     session, program = Debugging(host, names), str(folder / "greet.py")
     session.ask("initialize", adapterID="python", clientID="host", linesStartAt1=True, pathFormat="path")
-    launch = session.say("launch", program=program, cwd=str(folder), console="internalConsole", subProcess=False)
+    launch = session.send("launch", program=program, cwd=str(folder), console="internalConsole", subProcess=False)
     session.event("initialized")
     session.ask("setBreakpoints", source={"path": program}, breakpoints=[{"line": 5}])
-    done = session.say("configurationDone")
+    done = session.send("configurationDone")
     assert {session.answer(done)["success"], session.answer(launch)["success"]} == {True}
     thread = inside(session.event("stopped"), "body")["threadId"]
     frames = inside(session.ask("stackTrace", threadId=thread), "body")["stackFrames"]
@@ -112,25 +112,25 @@ def dap(host: Speaker, names: Names, folder: Path) -> None:
     assert isinstance(scopes, list)
     found = inside(session.ask("variables", variablesReference=scopes[0]["variablesReference"]), "body")["variables"]
     assert "'you'" in str(found)
-    session.say("continue", threadId=thread)
+    session.send("continue", threadId=thread)
     session.event("terminated")
     session.ask("disconnect", terminateDebuggee=True)
 
 
-def acp(host: Speaker, names: Names, folder: Path) -> None:
+def acp(host: MessageStream, names: Names, folder: Path) -> None:
     """Send a prompt during which the agent sends requests; its ids start like those of the client."""
     first = names.base
     asked(host, names, "initialize", protocolVersion=1, clientCapabilities={"fs": {"readTextFile": True}})
     session = inside(asked(host, names, "session/new", cwd=str(folder), mcpServers=[]), "result")["sessionId"]
     prompt = names.id()
     text = [{"type": "text", "text": "greet.py"}]
-    host.say(call(prompt, "session/prompt", sessionId=session, prompt=text))
+    host.send(call(prompt, "session/prompt", sessionId=session, prompt=text))
     permission = host.until(lambda message: message.get("method") == "session/request_permission")[-1]
     outcome = {"outcome": {"outcome": "selected", "optionId": "yes"}}
-    host.say({"jsonrpc": "2.0", "id": permission["id"], "result": outcome})
+    host.send({"jsonrpc": "2.0", "id": permission["id"], "result": outcome})
     read = host.until(lambda message: message.get("method") == "fs/read_text_file")[-1]
     assert inside(read)["path"] == str(folder / "greet.py")
-    host.say({"jsonrpc": "2.0", "id": read["id"], "result": {"content": GREET}})
+    host.send({"jsonrpc": "2.0", "id": read["id"], "result": {"content": GREET}})
     told = host.until(answers(prompt))
     assert inside(told[-1], "result")["stopReason"] == "end_turn"
     assert f"{folder}/greet.py has 8 lines." in str(told)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from cassettes.peer_sessions import MEETINGS, SESSIONS
 from tests.peers.conversations import EVALS, Names
 from tests.peers.listeners import listening
-from tests.support.session_host import Started, connected
+from tests.support.host import MessageHost, connected
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -37,7 +37,7 @@ def record(name: str) -> Path:
         options = ["--mode", "all", "--protocol", session.protocol, *binds]
         command = [str(BIN / "ext-recorder"), "record", *options, str(path), "--", *program(session)]
         environment = {"PATH": "/usr/bin:/bin", "HOME": home, "LANG": "C.UTF-8", "PYTHONHASHSEED": "0"}
-        with Started(command, session.framing, environment, ROOT) as host:
+        with MessageHost(command, session.framing, environment, ROOT) as host:
             session.conversation(host, Names(), Path(workdir))
             code = host.end()
     if code != 0:

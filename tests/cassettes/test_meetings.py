@@ -12,8 +12,8 @@ from cassettes.record import FOLDER
 from ext_recorder.tools.lint import lint
 from tests.peers.conversations import Names, write_evals
 from tests.peers.listeners import listening, recorder
+from tests.support.host import PATIENCE_S, connected
 from tests.support.recorder_process import RECORDER
-from tests.support.session_host import PATIENCE_S, connected
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -20,7 +20,7 @@ from ext_recorder.replay.replay import ORDERS
 from ext_recorder.tools.lint import lint
 from ext_sdk.core.wire.framing import FRAMINGS
 from tests.peers.conversations import Names
-from tests.support.session_host import PATIENCE_S, Started
+from tests.support.host import PATIENCE_S, MessageHost
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "cassettes"
@@ -81,7 +81,7 @@ def test_a_cassette_plays_byte_for_byte(name: str) -> None:
 def test_a_cassette_plays_to_a_host_with_other_ids_names_and_folders(name: str, order: str, tmp_path: Path) -> None:
     session, path = SESSIONS[name], path_of(name)
 
-    with Started([*REPLAY, f"--order={order}", str(path)], session.framing, os.environ) as host:
+    with MessageHost([*REPLAY, f"--order={order}", str(path)], session.framing, os.environ) as host:
         session.conversation(host, Names(5000, "live-"), tmp_path)
         code = host.end()
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
-from tests.support.host import Peer, execute
+from tests.support.host import ExtensionHost, execute
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -36,8 +36,8 @@ class Kube:
 
     def __init__(self, config: Mapping[str, object], workdir: Path, env: Mapping[str, str] | None = None) -> None:
         self.workdir = workdir
-        self._peer = Peer(COMMAND, env)
-        self._peer.patience = PATIENCE_SECONDS
+        self._peer = ExtensionHost(COMMAND, env)
+        self._peer.process.patience = PATIENCE_SECONDS
         self._calls = 1000  # ids that the peer's own calls don't have
         self._open: set[object] = set()  # calls without an answer
         self._answers: dict[object, Any] = {}

@@ -12,10 +12,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from tests.support.session_host import Message, Speaker
+    from tests.support.host import Message, MessageStream
 
-    Conversation = Callable[[Speaker, "Names", Path], None]
-    Meeting = Callable[[Speaker, Speaker, "Names", Path], None]  # two clients of one server
+    Conversation = Callable[[MessageStream, "Names", Path], None]
+    Meeting = Callable[[MessageStream, MessageStream, "Names", Path], None]  # two clients of one server
 
 
 class Names:
@@ -65,7 +65,7 @@ def inside(message: Message, *members: str) -> Message:
     return cast("Message", value)
 
 
-def until_each(host: Speaker, *wanted: Callable[[Message], bool]) -> list[Message]:
+def until_each(host: MessageStream, *wanted: Callable[[Message], bool]) -> list[Message]:
     """The messages up to the one by which each of these has come, in whatever order."""
     told: list[Message] = []
     while not all(any(map(each, told)) for each in wanted):
@@ -90,7 +90,7 @@ def write_evals(folder: Path) -> None:
         (folder / name).write_text(text)
 
 
-def waza(host: Speaker, names: Names, folder: Path) -> None:
+def waza(host: MessageStream, names: Names, folder: Path) -> None:
     """Look around, run two evals at once, cancel a third."""
     functions, storage, broken = (
         str(folder / f"evals/{name}/eval.yaml") for name in ("functions", "storage", "broken")
@@ -108,11 +108,11 @@ def waza(host: Speaker, names: Names, folder: Path) -> None:
     )
     for method, params in looks:
         id = names.id()
-        host.say(call(id, method, **params))
+        host.send(call(id, method, **params))
         assert host.next()["id"] == id
-    assert inside(host.heard[0], "result")["evals"] != []
+    assert inside(host.received[0], "result")["evals"] != []
     two = names.id(), names.id()
-    host.say(
+    host.send(
         call(two[0], "eval.run", path=functions, executor="mock"), call(two[1], "eval.run", path=storage, verbose=True)
     )
     told = until_each(host, *(answers(id) for id in two), tells("eval.complete"))
@@ -121,46 +121,46 @@ def waza(host: Speaker, names: Names, folder: Path) -> None:
     while len(ended) < 2:
         ended.append(inside(host.until(tells("eval.complete"))[-1])["runId"])
     assert sorted(ended, key=str) == sorted(runs)
-    host.say(call(names.id(), "run.status", runId=runs[0]))
+    host.send(call(names.id(), "run.status", runId=runs[0]))
     assert inside(host.next(), "result")["status"] == "completed"
-    host.say(call(names.id(), "eval.run", path=functions, executor="never"))
+    host.send(call(names.id(), "eval.run", path=functions, executor="never"))
     run = str(inside(host.next(), "result")["runId"])
     host.until(tells("eval.progress", runId=run, event="run_complete"))
     for method in ("run.status", "run.cancel", "run.cancel"):
-        host.say(call(names.id(), method, runId=run))
+        host.send(call(names.id(), method, runId=run))
         host.next()
-    assert "error" in host.heard[-1]
+    assert "error" in host.received[-1]
 
 
-def waza_two_clients(first: Speaker, second: Speaker, names: Names, folder: Path) -> None:
+def waza_two_clients(first: MessageStream, second: MessageStream, names: Names, folder: Path) -> None:
     """Each has a run of its own, and hears of no other."""
     for host, name in ((first, "functions"), (second, "storage")):
-        host.say(call(names.id(), "eval.run", path=str(folder / f"evals/{name}/eval.yaml")))
+        host.send(call(names.id(), "eval.run", path=str(folder / f"evals/{name}/eval.yaml")))
     for host in (first, second):
         run = inside(host.next(), "result")["runId"]
         told = host.until(tells("eval.complete"))
         assert {inside(message)["runId"] for message in told} == {run}
-        host.say(call(names.id(), "run.status", runId=run))
+        host.send(call(names.id(), "run.status", runId=run))
         assert inside(host.next(), "result")["status"] == "completed"
 
 
-def waza_python(host: Speaker, names: Names, folder: Path) -> None:
+def waza_python(host: MessageStream, names: Names, folder: Path) -> None:
     """What comes after `eval.complete`, a parse error without id, members that are null."""
-    host.say(call(names.id(), "eval.run", path=str(folder / "evals/functions/eval.yaml")))
+    host.send(call(names.id(), "eval.run", path=str(folder / "evals/functions/eval.yaml")))
     host.until(tells("eval.progress", task_num=5))
     host.write(b"{not json}\n")
     assert "id" not in host.next()
-    host.say(call(names.id(), "run.status", runId=inside(host.heard[0], "result")["runId"]))
+    host.send(call(names.id(), "run.status", runId=inside(host.received[0], "result")["runId"]))
     assert inside(host.next(), "result")["error"] is None
 
 
-def waza_go(host: Speaker, names: Names, folder: Path) -> None:
+def waza_go(host: MessageStream, names: Names, folder: Path) -> None:
     """Other names, ids last, no notification, and an end after what can't be read."""
     path, storage, broken = (str(folder / f"evals/{name}/eval.yaml") for name in ("functions", "storage", "broken"))
 
     def asked(method: str, **params: object) -> Message:
         id = names.id()
-        host.say(call(id, method, **params))
+        host.send(call(id, method, **params))
         answer = host.next()
         assert (answer["id"], list(answer)[-1]) == (id, "id")
         return answer
@@ -185,13 +185,13 @@ def waza_go(host: Speaker, names: Names, folder: Path) -> None:
 # --- G-Assist --------------------------------------------------------------------------------------------------------
 
 
-def gassist(host: Speaker, names: Names, _: Path) -> None:
+def gassist(host: MessageStream, names: Names, _: Path) -> None:
     """A search with a session that is kept, pings in between, an error, an answer without streaming."""
-    host.say(call(names.id(), "initialize", protocol_version="2.0", engine_version=names.name("1.0"), capabilities=[]))
+    host.send(call(names.id(), "initialize", protocol_version="2.0", engine_version=names.name("1.0"), capabilities=[]))
     host.next()
     id, ping = names.id(), names.id()
     now = 1_700_000_000 + names.base
-    host.say(
+    host.send(
         call(id, "execute", function="search", arguments={"query": "x"}, context=[names.name("c")], system_info="s"),
         call(ping, "ping", timestamp=now),
     )
@@ -200,41 +200,41 @@ def gassist(host: Speaker, names: Names, _: Path) -> None:
     told = until_each(host, tells("complete"), lambda message: message == pong)
     assert {inside(message).get("request_id") for message in told if message != pong} == {id, None}
     id = names.id()
-    host.say(call(id, "input", content="Tell me more", timestamp=now + 1))
+    host.send(call(id, "input", content="Tell me more", timestamp=now + 1))
     assert host.next() == {"jsonrpc": "2.0", "id": id, "result": {"acknowledged": True}}
     assert all(inside(message)["request_id"] == id for message in host.until(tells("complete")))
     id = names.id()
-    host.say(call(id, "input", content="bye", timestamp=now + 2))
+    host.send(call(id, "input", content="bye", timestamp=now + 2))
     host.until(tells("complete", keep_session=False))
     for function, arguments in (("limited", {}), ("add", {"a": 1, "b": 2}), ("nothing", {})):
         id = names.id()
-        host.say(call(id, "execute", function=function, arguments=arguments))
+        host.send(call(id, "execute", function=function, arguments=arguments))
         message = host.next()
         assert id in {message.get("id"), cast("Message", message.get("params", {})).get("request_id")}
 
 
-def gassist_shutdown(host: Speaker, names: Names, folder: Path) -> None:
+def gassist_shutdown(host: MessageStream, names: Names, folder: Path) -> None:
     """The same, and a shutdown that wants an answer."""
     gassist(host, names, folder)
     id = names.id()
-    host.say(call(id, "shutdown"))
+    host.send(call(id, "shutdown"))
     assert host.next()["id"] == id
 
 
-def gassist_notified(host: Speaker, names: Names, folder: Path) -> None:
+def gassist_notified(host: MessageStream, names: Names, folder: Path) -> None:
     """The same, and a shutdown that wants none."""
     gassist(host, names, folder)
-    host.say({"jsonrpc": "2.0", "method": "shutdown", "params": {}})
+    host.send({"jsonrpc": "2.0", "method": "shutdown", "params": {}})
 
 
-def gassist_sdk(host: Speaker, names: Names, _: Path) -> None:
+def gassist_sdk(host: MessageStream, names: Names, _: Path) -> None:
     """A plugin that never says which call it ends, and does not answer the shutdown."""
-    host.say(call(names.id(), "initialize", protocol_version="2.0"))
+    host.send(call(names.id(), "initialize", protocol_version="2.0"))
     host.next()
     for function in ("search", "nothing"):
-        host.say(call(names.id(), "execute", function=function, arguments={}))
+        host.send(call(names.id(), "execute", function=function, arguments={}))
         host.until(lambda message: message.get("method") in {"complete", "error"})
-    host.say(call(names.id(), "shutdown"))
+    host.send(call(names.id(), "shutdown"))
 
 
 # --- Kaiak -----------------------------------------------------------------------------------------------------------
@@ -252,89 +252,89 @@ def command(id: int, name: str, **argument: object) -> Message:
     return call(id, "workspace/executeCommand", command=f"kaiak/{name}", arguments=[argument])
 
 
-def kaiak(host: Speaker, names: Names, folder: Path) -> None:
+def kaiak(host: MessageStream, names: Names, folder: Path) -> None:
     """Configure, fix with an approval, a session in use, a session of the server's own, delete."""
-    host.say(command(names.id(), "configure", configuration={"workspace": {}}))
+    host.send(command(names.id(), "configure", configuration={"workspace": {}}))
     assert inside(host.next(), "error")["code"] == -32014
     workspace = {"working_dir": str(folder), "include_patterns": ["**/*.java"]}
-    host.say(command(names.id(), "configure", configuration={"workspace": workspace}, reset_existing=False))
+    host.send(command(names.id(), "configure", configuration={"workspace": workspace}, reset_existing=False))
     assert inside(host.next(), "result", "configuration_applied", "workspace")["working_dir"] == str(folder)
     session = names.name("550e8400")
     incidents = [{"id": f"incident-{number}"} | INCIDENT for number in (1, 2)]
     fix = names.id()
-    host.say(command(fix, "generate_fix", session_id=session, incidents=incidents))
+    host.send(command(fix, "generate_fix", session_id=session, incidents=incidents))
     asked = host.until(tells("kaiak/stream/user_interaction"))
     assert {inside(message)["session_id"] for message in asked} == {session}
     second = names.id()
-    host.say(command(second, "generate_fix", session_id=session, incidents=incidents))
+    host.send(command(second, "generate_fix", session_id=session, incidents=incidents))
     refused = host.until(answers(second))[-1]
     assert inside(refused, "error", "data")["session_id"] == session
     approve(host, names, session, asked[-1])
     done = host.until(answers(fix))[-1]
     assert inside(done, "result")["session_id"] == session
     other = names.id()
-    host.say(command(other, "generate_fix", incidents=incidents[:1]))
+    host.send(command(other, "generate_fix", incidents=incidents[:1]))
     asked = host.until(tells("kaiak/stream/user_interaction"))
     own = str(inside(asked[-1])["session_id"])
     approve(host, names, own, asked[-1])
     assert inside(host.until(answers(other))[-1], "result")["session_id"] == own
     for name in (session, own, own):
-        host.say(command(names.id(), "delete_session", session_id=name, force=False))
+        host.send(command(names.id(), "delete_session", session_id=name, force=False))
         host.next()
-    assert inside(host.heard[-3], "result")["session_id"] == session
-    assert inside(host.heard[-1], "error", "data")["session_id"] == own
+    assert inside(host.received[-3], "result")["session_id"] == session
+    assert inside(host.received[-1], "error", "data")["session_id"] == own
 
 
-def kaiak_two_clients(first: Speaker, second: Speaker, names: Names, folder: Path) -> None:
+def kaiak_two_clients(first: MessageStream, second: MessageStream, names: Names, folder: Path) -> None:
     """A session that another client uses, and may use once it is free; what is streamed is for its own client alone."""
     session = names.name("550e8400")
     about = {"session_id": session, "incidents": [{"id": "incident-1"} | INCIDENT]}
     fix, second_fix = names.id(), names.id()
-    first.say(command(fix, "generate_fix", **about))
+    first.send(command(fix, "generate_fix", **about))
     asked = first.until(tells("kaiak/stream/user_interaction"))[-1]
-    second.say(command(second_fix, "generate_fix", **about))
+    second.send(command(second_fix, "generate_fix", **about))
     assert inside(second.next(), "error")["code"] == -32016
     approve(first, names, session, asked)
     first.until(answers(fix))
     again = names.id()
-    second.say(command(again, "generate_fix", **about))
+    second.send(command(again, "generate_fix", **about))
     asked = second.until(tells("kaiak/stream/user_interaction"))[-1]
     approve(second, names, session, asked)
     assert inside(second.until(answers(again))[-1], "result")["session_id"] == session
     gone = names.id()
-    first.say(command(gone, "delete_session", session_id=session))
+    first.send(command(gone, "delete_session", session_id=session))
     assert inside(first.next(), "result")["status"] == "deleted"
 
 
-def kaiak_greeted(host: Speaker, names: Names, folder: Path) -> None:
+def kaiak_greeted(host: MessageStream, names: Names, folder: Path) -> None:
     """A client that greets the server as those of LSP are greeted, and takes leave so."""
     id = names.id()
-    host.say(call(id, "initialize", processId=None, rootUri=None, capabilities={}))
+    host.send(call(id, "initialize", processId=None, rootUri=None, capabilities={}))
     provider = inside(host.next(), "result", "capabilities", "executeCommandProvider")
     assert "kaiak/generate_fix" in str(provider["commands"])
-    host.say({"jsonrpc": "2.0", "method": "initialized", "params": {}})
-    host.say(command(names.id(), "configure", configuration={"workspace": {"working_dir": str(folder)}}))
+    host.send({"jsonrpc": "2.0", "method": "initialized", "params": {}})
+    host.send(command(names.id(), "configure", configuration={"workspace": {"working_dir": str(folder)}}))
     assert inside(host.next(), "result")["status"] == "success"
-    host.say(call(names.id(), "shutdown"))
+    host.send(call(names.id(), "shutdown"))
     host.next()
-    host.say({"jsonrpc": "2.0", "method": "exit"})
+    host.send({"jsonrpc": "2.0", "method": "exit"})
 
 
-def approve(host: Speaker, names: Names, session: str, asked: Message) -> None:
+def approve(host: MessageStream, names: Names, session: str, asked: Message) -> None:
     """Answer an interaction."""
     payload = {"request_id": inside(asked, "params", "content")["interaction_id"], "action": "allow_once"}
-    host.say(call(names.id(), "kaiak/client/user_message", session_id=session, kind="approval", payload=payload))
+    host.send(call(names.id(), "kaiak/client/user_message", session_id=session, kind="approval", payload=payload))
 
 
-def kaiak_head(host: Speaker, names: Names, folder: Path) -> None:
+def kaiak_head(host: MessageStream, names: Names, folder: Path) -> None:
     """Logs between frames, a session of the server's own, in use and not known, what can't be read."""
     agent = {"workspace": {"working_dir": str(folder)}}
     about = {"id": "1", "uri": "file:///a", "message": "deprecated", "description": "Use of deprecated API"}
     fix, *others = (names.id() for _ in range(4))
-    host.say(call(fix, "kaiak/generate_fix", incidents=[about], agent_config=agent))
+    host.send(call(fix, "kaiak/generate_fix", incidents=[about], agent_config=agent))
     asked = host.until(tells("kaiak/generate_fix/data", kind="user_interaction"))[-1]
     session = str(inside(asked)["session_id"])
-    host.say(call(others[0], "kaiak/generate_fix", session_id=session, incidents=[about], agent_config=agent))
+    host.send(call(others[0], "kaiak/generate_fix", session_id=session, incidents=[about], agent_config=agent))
     assert inside(host.until(answers(others[0]))[-1], "error")["code"] == -32013
     payload = {"request_id": inside(asked, "params", "payload")["id"], "action": "allow_once"}
     confirmed = {
@@ -342,15 +342,15 @@ def kaiak_head(host: Speaker, names: Names, folder: Path) -> None:
         "kind": "tool_confirmation",
         "timestamp": f"2026-01-01T00:00:{names.base % 60:02}Z",
     }
-    host.say(call(others[1], "kaiak/client/user_message", **confirmed, payload=payload))
+    host.send(call(others[1], "kaiak/client/user_message", **confirmed, payload=payload))
     assert inside(host.until(answers(others[1]))[-1], "result")["success"] is True
     assert inside(host.until(answers(fix))[-1], "result")["session_id"] == session
     host.write(b"Content-Length: 4\r\n\r\n{no}")
     assert "id" not in host.next()
     for _ in range(2):
-        host.say(call(names.id(), "kaiak/delete_session", session_id=session))
+        host.send(call(names.id(), "kaiak/delete_session", session_id=session))
         assert inside(host.next(), "result")["status"] == "deleted"
-    host.say(call(others[2], "kaiak/generate_fix", session_id=session, incidents=[about], agent_config=agent))
+    host.send(call(others[2], "kaiak/generate_fix", session_id=session, incidents=[about], agent_config=agent))
     assert inside(host.next(), "error")["code"] == -32003
     assert b"\x1b[32m INFO" in host.junk
 
@@ -363,10 +363,10 @@ def envelope(id: str, type: str, **payload: object) -> Message:
     return {"id": id, "version": "1.0", "type": type, "payload": payload}
 
 
-def pi(host: Speaker, names: Names, _: Path) -> None:
+def pi(host: MessageStream, names: Names, _: Path) -> None:
     """Two tool calls at once, of which one calls the host and gets its answer in pieces; a slash command; a hook."""
     assert host.next()["type"] == "register"
-    host.say(
+    host.send(
         envelope(
             names.name("m1"), "tool_call", call_id=names.name("c1"), name="count-lines", input={"path": "notes.txt"}
         ),
@@ -378,43 +378,43 @@ def pi(host: Speaker, names: Names, _: Path) -> None:
     for index, text in enumerate(("one\ntwo\n", "three\n")):
         chunk = {"index": index, "is_last": index == 1}
         result = {"call_id": read["call_id"], "output": {"text": text}, "is_error": False, "chunk": chunk}
-        host.say(envelope(names.name(f"r{index}"), "host_result", **result))
+        host.send(envelope(names.name(f"r{index}"), "host_result", **result))
     counted = inside(host.next(), "payload")
     assert (counted["call_id"], counted["output"]) == (names.name("c1"), {"lines": 3})
-    host.say(
+    host.send(
         envelope(names.name("m3"), "tool_call", call_id=names.name("c3"), name="count-lines", input={"path": "no"})
     )
     read = inside(host.until(lambda message: message["type"] == "host_call")[-1], "payload")
     error = {"code": "denied", "message": "not allowed"}
-    host.say(envelope(names.name("r2"), "host_result", call_id=read["call_id"], output={}, is_error=True, error=error))
+    host.send(envelope(names.name("r2"), "host_result", call_id=read["call_id"], output={}, is_error=True, error=error))
     assert inside(host.next(), "payload")["is_error"] is True
-    host.say(envelope(names.name("s1"), "slash_command", name="hello", args=["there"]))
+    host.send(envelope(names.name("s1"), "slash_command", name="hello", args=["there"]))
     assert host.next()["type"] == "slash_result"
-    host.say(envelope(names.name("e1"), "event_hook", event="turn_end", data={"turn": 1}))
+    host.send(envelope(names.name("e1"), "event_hook", event="turn_end", data={"turn": 1}))
     assert host.next()["type"] == "log"
 
 
 # --- Plain JSON-RPC, and lines ---------------------------------------------------------------------------------------
 
 
-def calls(host: Speaker, names: Names, _: Path) -> None:
+def calls(host: MessageStream, names: Names, _: Path) -> None:
     """Several calls in one write, one that is answered by a question first, one that is cancelled."""
     two = names.id(), names.id()
-    host.say(call(two[0], "greet"), {"jsonrpc": "2.0", "id": two[1], "method": "sum", "params": [1, 2]})
+    host.send(call(two[0], "greet"), {"jsonrpc": "2.0", "id": two[1], "method": "sum", "params": [1, 2]})
     question = host.next()
     assert host.next() == {"jsonrpc": "2.0", "id": two[1], "result": 3}
-    host.say({"jsonrpc": "2.0", "id": question["id"], "result": "you"})
+    host.send({"jsonrpc": "2.0", "id": question["id"], "result": "you"})
     assert host.next() == {"jsonrpc": "2.0", "id": two[0], "result": "Hello, you"}
     job = names.id()
-    host.say(call(job, "job"))
+    host.send(call(job, "job"))
     assert host.next()["method"] == "started"
-    host.say({"jsonrpc": "2.0", "method": "$/cancelRequest", "params": {"id": job}})
+    host.send({"jsonrpc": "2.0", "method": "$/cancelRequest", "params": {"id": job}})
     assert inside(host.next(), "error")["code"] == -32800
-    host.say(call(names.id(), "no/such/method"))
+    host.send(call(names.id(), "no/such/method"))
     assert "error" in host.next()
 
 
-def mcp(host: Speaker, names: Names, _: Path) -> None:
+def mcp(host: MessageStream, names: Names, _: Path) -> None:
     """A session of MCP without a handshake: pages, input required, progress, a subscription, a task that is polled."""
     prefix = "io.modelcontextprotocol"
     client = {"name": names.name("host"), "version": names.name("1.0")}
@@ -426,7 +426,7 @@ def mcp(host: Speaker, names: Names, _: Path) -> None:
         traced += 1
         traceparent = f"00-{names.base:032x}-{traced:016x}-01"
         id = names.id()
-        host.say(call(id, method, **params, _meta={**about, "traceparent": traceparent, **(meta or {})}))
+        host.send(call(id, method, **params, _meta={**about, "traceparent": traceparent, **(meta or {})}))
         return id
 
     def result(method: str, meta: Message | None = None, **params: object) -> Message:
@@ -443,21 +443,21 @@ def mcp(host: Speaker, names: Names, _: Path) -> None:
     assert "Hello, you" in str(greeted)
     token = names.name("token")
     result("tools/call", {"progressToken": token}, name="count", arguments={})
-    assert inside(host.heard[-2])["progressToken"] == token
+    assert inside(host.received[-2])["progressToken"] == token
     listener = ask("subscriptions/listen", notifications={"toolsListChanged": True})
     own = {f"{prefix}/subscriptionId": listener}
     assert inside(host.next())["_meta"] == own
     result("tools/call", name="rename", arguments={})
-    assert inside(host.heard[-2])["_meta"] == own
-    host.say({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": listener}})
+    assert inside(host.received[-2])["_meta"] == own
+    host.send({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": listener}})
     task = inside(result("tools/call", name="build", arguments={}), "task")
     while task["status"] != "completed":
         task = result("tasks/get", taskId=task["taskId"])
     assert "built" in str(result("tasks/result", taskId=task["taskId"]))
 
 
-def lines(host: Speaker, _names: Names, _folder: Path) -> None:
+def lines(host: MessageStream, _names: Names, _folder: Path) -> None:
     """Two lines, each with its answer; there is nothing in them that a host makes up."""
     for line in (b"hello", b"{not json}"):
         host.write(line + b"\n")
-        assert host.line() == b"you said: " + line
+        assert host.payload() == b"you said: " + line

@@ -12,7 +12,7 @@ from typing import IO, TYPE_CHECKING, cast
 import pytest
 
 from tests.peers import conversations
-from tests.support.session_host import PATIENCE_S
+from tests.support.host import PATIENCE_S
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.support.host import Peer
+from tests.support.host import ExtensionHost
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -89,8 +89,8 @@ class OddServer:
 
 
 @pytest.fixture(scope="module")
-def peer() -> Iterator[Peer]:
-    with Peer([sys.executable, "-m", "ext_http"]) as one:
+def peer() -> Iterator[ExtensionHost]:
+    with ExtensionHost([sys.executable, "-m", "ext_http"]) as one:
         yield one
 
 
@@ -108,7 +108,7 @@ def is_no_fault(answer: dict[str, object]) -> bool:
 
 @given(args=ARGUMENTS)
 @settings(max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
-def test_no_arguments_are_an_internal_error(args: dict[str, object], peer: Peer) -> None:
+def test_no_arguments_are_an_internal_error(args: dict[str, object], peer: ExtensionHost) -> None:
     answer = peer.execute("request", {**args, "timeout": "200ms"})
     assert is_no_fault(answer), answer
 
@@ -125,7 +125,7 @@ def mutated(draw: st.DrawFn) -> bytes:
 @given(data=mutated(), digest=st.booleans(), redirects=st.integers(0, 2))
 @settings(max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 def test_no_answer_is_an_internal_error(
-    data: bytes, digest: bool, redirects: int, peer: Peer, server: OddServer
+    data: bytes, digest: bool, redirects: int, peer: ExtensionHost, server: OddServer
 ) -> None:
     server.answer = data
     args: dict[str, object] = {

@@ -10,7 +10,7 @@ import shutil
 import subprocess
 from typing import TYPE_CHECKING, Any
 
-from tests.support.recorder_process import PATIENCE_S
+from tests.support.host import PATIENCE_S
 
 if TYPE_CHECKING:
     from pathlib import Path

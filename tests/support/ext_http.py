@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.host import Peer
+from tests.support.host import ExtensionHost
 from tests.support.http_stub import Stub
 from tests.support.mocks import MockMaker
 from tests.support.rejections import refusal
@@ -45,7 +45,7 @@ class Result:
 class Extension:
     """A running ext-http with a working directory."""
 
-    def __init__(self, peer: Peer, workdir: Path) -> None:
+    def __init__(self, peer: ExtensionHost, workdir: Path) -> None:
         self.peer = peer
         self.workdir = workdir
 
@@ -81,15 +81,15 @@ def stub() -> Iterator[Stub]:
 
 
 @pytest.fixture(scope="session")
-def _shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Peer]:
-    with Peer(COMMAND, {"TMPDIR": str(tmp_path_factory.mktemp("temporary"))}) as peer:
+def _shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ExtensionHost]:
+    with ExtensionHost(COMMAND, {"TMPDIR": str(tmp_path_factory.mktemp("temporary"))}) as peer:
         yield peer
         peer.eof()
         assert peer.exit_code() == 0
 
 
 @pytest.fixture
-def http(_shared: Peer, tmp_path: Path) -> Extension:
+def http(_shared: ExtensionHost, tmp_path: Path) -> Extension:
     """An ext-http that tests share; the working directory is the test's own."""
     return Extension(_shared, tmp_path)
 
@@ -101,7 +101,7 @@ def fresh(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
     with ExitStack() as stack:
 
         def make(config: object = None, env: Mapping[str, str] | None = None) -> Extension:
-            peer = stack.enter_context(Peer(COMMAND, {"TMPDIR": temporary, **(env or {})}))
+            peer = stack.enter_context(ExtensionHost(COMMAND, {"TMPDIR": temporary, **(env or {})}))
             if config is not None:
                 answer = peer.initialize(config)
                 assert "result" in answer, answer

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.support.fake_kubernetes import FakeApi
-from tests.support.host import Peer
+from tests.support.host import ExtensionHost
 from tests.support.rejections import refusal
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ class Extension:
         env: variables of all calls.
     """
 
-    def __init__(self, peer: Peer, workdir: Path, env: Mapping[str, str] | None = None) -> None:
+    def __init__(self, peer: ExtensionHost, workdir: Path, env: Mapping[str, str] | None = None) -> None:
         self.peer = peer
         self.workdir = workdir
         self._env = env or {}
@@ -84,7 +84,7 @@ class Starter:
         home = self._directory / "home"
         home.mkdir(exist_ok=True)
         given = {"HOME": str(home), "KUBECONFIG": str(kubeconfig or ""), "KUBERNETES_SERVICE_HOST": ""}
-        peer = self._stack.enter_context(Peer(COMMAND, given | dict(env or {})))
+        peer = self._stack.enter_context(ExtensionHost(COMMAND, given | dict(env or {})))
         if config is not None:
             answer = peer.initialize(config)
             assert "result" in answer, answer
@@ -94,16 +94,16 @@ class Starter:
 
 
 @pytest.fixture(scope="session")
-def _shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Peer]:
+def _shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ExtensionHost]:
     home = tmp_path_factory.mktemp("home")
-    with Peer(COMMAND, {"HOME": str(home), "KUBECONFIG": "", "KUBERNETES_SERVICE_HOST": ""}) as peer:
+    with ExtensionHost(COMMAND, {"HOME": str(home), "KUBECONFIG": "", "KUBERNETES_SERVICE_HOST": ""}) as peer:
         yield peer
         peer.eof()
         assert peer.exit_code() == 0
 
 
 @pytest.fixture
-def kube(api: FakeApi, _shared: Peer, tmp_path: Path) -> Extension:
+def kube(api: FakeApi, _shared: ExtensionHost, tmp_path: Path) -> Extension:
     """An ext-kubernetes that tests share; its calls go to `api`, with a working directory of the test's own."""
     workdir = tmp_path / "work"
     workdir.mkdir()

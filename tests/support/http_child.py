@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, cast
 
 import yaml
 
-from tests.support.recorder_process import PATIENCE_S, RECORDER, Session
+from tests.support.host import PATIENCE_S, Session
+from tests.support.recorder_process import RECORDER
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -30,7 +31,7 @@ def replay(cassette: Path, child: Sequence[str], env: Mapping[str, str] | None =
     """Run any child on recorded answers. The line about what is replayed is left out, if replay got that far."""
     done = _run(["replay", "--http", "--accept-command", *options, str(cassette), "--", *child], env)
     if done.err.startswith(b"ext-recorder: replaying "):
-        done.err = done.err.partition(b"\n")[2]
+        return done._replace(err=done.err.partition(b"\n")[2])
     return done
 
 

@@ -1,4 +1,4 @@
-"""A host for the tests of `record`: it starts the recorder as a real process, around a real child."""
+"""Recorders as real processes around real children, and the cassettes that they write."""
 
 from __future__ import annotations
 
@@ -8,18 +8,15 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 from ext_recorder.cassette.events import Data, Event, Mark
 from ext_recorder.cassette.reader import Reader
+from tests.support.host import PATIENCE_S, HostProcess, Session
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-Process: TypeAlias = "subprocess.Popen[bytes]"
-
-# Far beyond what anything here takes; a test that needs it hangs, and says where.
-PATIENCE_S = 60.0
 RECORDER = (sys.executable, "-P", "-m", "ext_recorder")
 
 
@@ -50,15 +47,6 @@ def after_headline(err: bytes) -> bytes:
     return rest
 
 
-class Session:
-    """What a host has seen of a whole session."""
-
-    def __init__(self, code: int, out: bytes, err: bytes) -> None:
-        self.code = code
-        self.out = out
-        self.err = err
-
-
 def patched(command: Sequence[str], *changes: str) -> list[str]:
     """The same command line of the recorder, with some of its constants changed."""
     program = "import sys\nfrom ext_recorder.posix import child\n"
@@ -78,74 +66,20 @@ def run(
     """Record a session whose input is known from the start."""
     command = recorder(cassette, child, *options)
     done = subprocess.run(
-        command, input=stdin, capture_output=True, env=environment(env), cwd=cwd, timeout=PATIENCE_S, check=False
+        command,
+        input=stdin,
+        capture_output=True,
+        env={**os.environ, **(env or {})},
+        cwd=cwd,
+        timeout=PATIENCE_S,
+        check=False,
     )
     return Session(done.returncode, done.stdout, done.stderr)
 
 
-def environment(more: Mapping[str, str] | None) -> dict[str, str]:
-    """This process' environment, with some variables more."""
-    return {**os.environ, **(more or {})}
-
-
-def start(cassette: Path, child: Sequence[str], *options: str, env: Mapping[str, str] | None = None) -> Process:
+def start(cassette: Path, child: Sequence[str], *options: str, env: Mapping[str, str] | None = None) -> HostProcess:
     """Record a session, and be its host step by step."""
-    return subprocess.Popen(
-        recorder(cassette, child, *options),
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        bufsize=0,
-        env=environment(env),
-    )
-
-
-def say(host: Process, data: bytes) -> None:
-    """Write to the child."""
-    assert host.stdin is not None
-    fd = host.stdin.fileno()
-    os.set_blocking(fd, False)
-    room = select.poll()
-    room.register(fd, select.POLLOUT)
-    rest = memoryview(data)
-    while rest:
-        assert room.poll(PATIENCE_S * 1000), f"{len(rest)} bytes are not taken"
-        rest = rest[os.write(fd, rest) :]
-
-
-def hear(host: Process, count: int) -> bytes:
-    """Read so many bytes from the child, or up to its end of file."""
-    assert host.stdout is not None
-    return read(host.stdout.fileno(), count)
-
-
-def hear_line(host: Process) -> bytes:
-    """Read one line from the child."""
-    assert host.stdout is not None
-    line = b""
-    while not line.endswith(b"\n") and (byte := read(host.stdout.fileno(), 1)):
-        line += byte
-    return line
-
-
-def read(fd: int, count: int) -> bytes:
-    """Read so many bytes, or up to the end of file; fail rather than wait for ever."""
-    data = b""
-    readable = select.poll()
-    readable.register(fd, select.POLLIN)
-    while len(data) < count:
-        assert readable.poll(PATIENCE_S * 1000), f"nothing comes any more, after {data[-100:]!r}"
-        piece = os.read(fd, count - len(data))
-        if not piece:
-            break
-        data += piece
-    return data
-
-
-def end(host: Process) -> Session:
-    """Close the child's input, read what it still says, and wait for its exit."""
-    out, err = host.communicate(timeout=PATIENCE_S)
-    return Session(host.returncode, out, err)
+    return HostProcess(recorder(cassette, child, *options), env)
 
 
 def wait_until_gone(pid: int) -> None:
@@ -181,7 +115,7 @@ def command_of(pid: int) -> list[str]:
     return [os.fsdecode(word) for word in Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")[:-1]]
 
 
-def scribe_of(host: Process) -> int:
+def scribe_of(host: HostProcess) -> int:
     """The process id of a recorder's scribe: the child of the recorder that runs the same program."""
     mine = command_of(host.pid)
     (scribe,) = [pid for pid in children_of(host.pid) if command_of(pid) == mine]

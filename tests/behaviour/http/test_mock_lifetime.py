@@ -128,7 +128,7 @@ def test_nothing_listens_and_nobody_waits_once_the_extension_ended(fresh: Callab
     elif how == "eof":
         peer.eof()
     else:
-        peer.signal(signal.Signals[how])
+        peer.process.send_signal(signal.Signals[how])
     assert peer.exit_code() == (-signal.SIGKILL if how == "SIGKILL" else 0)
     for client in clients:
         assert b"xyz" not in read_all(client)

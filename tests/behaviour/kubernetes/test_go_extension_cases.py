@@ -11,7 +11,7 @@ import pytest
 from tests.behaviour.kubernetes.go_extension_cases import CASES, World
 from tests.support.ext_kubernetes import COMMAND
 from tests.support.fake_helm import FakeHelm
-from tests.support.host import Peer, parameters
+from tests.support.host import ExtensionHost, parameters
 from tests.support.rejections import refusal
 
 if TYPE_CHECKING:
@@ -43,10 +43,10 @@ LINES = 78  # of `go test -v`: one for each case, and one for each function that
 
 
 @pytest.fixture(scope="module")
-def peer(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Peer]:
+def peer(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ExtensionHost]:
     """One process for all cases; which cluster, and which helm, is told by the task of each."""
     home = str(tmp_path_factory.mktemp("home"))
-    with Peer(COMMAND, {"HOME": home, "KUBECONFIG": "", "KUBERNETES_SERVICE_HOST": ""}) as one:
+    with ExtensionHost(COMMAND, {"HOME": home, "KUBECONFIG": "", "KUBERNETES_SERVICE_HOST": ""}) as one:
         one.initialize()
         yield one
 
@@ -58,7 +58,7 @@ def test_they_are_all_there() -> None:
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.group}: {case.name}")
-def test_case(case: Case, peer: Peer, api: FakeApi, tmp_path: Path) -> None:
+def test_case(case: Case, peer: ExtensionHost, api: FakeApi, tmp_path: Path) -> None:
     helm = FakeHelm(tmp_path / "programs")
     kubeconfig = api.kubeconfig(tmp_path / "kubeconfig")
     (tmp_path / "work").mkdir()

@@ -17,7 +17,8 @@ import pytest
 from ext_recorder.messages.redaction import Redaction
 from ext_recorder.replay.player import EXIT_DIFFERS
 from ext_recorder.tools.scrub import scrub
-from tests.support.recorder_process import PATIENCE_S, RECORDER, Session
+from tests.support.host import PATIENCE_S, Session
+from tests.support.recorder_process import RECORDER
 from tests.unit.ext_recorder.sockets.test_server import Relay, running
 
 if TYPE_CHECKING:

@@ -9,8 +9,9 @@ from pathlib import Path
 
 import yaml
 
+from tests.support.host import PATIENCE_S
 from tests.support.player_host import cassette
-from tests.support.recorder_process import ECHO, PATIENCE_S
+from tests.support.recorder_process import ECHO
 
 MANIFEST = Path(__file__).parents[3] / "docs" / "examples" / "verify-job.yaml"
 

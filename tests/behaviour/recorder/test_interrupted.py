@@ -11,21 +11,16 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.support.host import PATIENCE_S, HostProcess, read
 from tests.support.recorder_process import (
-    PATIENCE_S,
     RECORDER,
-    Process,
     children_of,
     command_of,
-    end,
-    hear_line,
     messages,
     partial_of,
     python,
-    read,
     recorder,
     run,
-    say,
     start,
     wait_for,
     wait_until_gone,
@@ -63,9 +58,9 @@ def recover(path: Path) -> None:
 def test_a_child_that_a_signal_to_its_group_ends_leaves_no_cassette(cassette: Path) -> None:
     code = "import os, signal, sys; sys.stdin.readline(); os.kill(os.getpid(), signal.SIGTERM)"
     host = start(cassette, python(code), "--protocol=lsp", "--framing=ndjson")
-    say(host, b'{"jsonrpc":"2.0","method":"a"}\n')
+    host.write(b'{"jsonrpc":"2.0","method":"a"}\n')
     assert host.wait(PATIENCE_S) == -signal.SIGTERM  # before its input is closed
-    done = end(host)
+    done = host.end()
     assert b"the session was interrupted: it was ended by SIGTERM" in done.err
     assert not cassette.exists()
     assert partial_of(cassette).exists()
@@ -77,10 +72,10 @@ def test_a_child_that_a_signal_to_its_group_ends_leaves_no_cassette(cassette: Pa
 def test_an_open_call_leaves_both_files_partial_and_both_are_recovered(cassette: Path) -> None:
     command = [sys.executable, "-c", CHILD]
     host = start(cassette, command, "--http")
-    say(host, REQUEST)
-    hear_line(host)
-    say(host, HANG)
-    done = end(host)
+    host.write(REQUEST)
+    host.read_line()
+    host.write(HANG)
+    done = host.end()
     assert done.code == 0
     for path in (cassette, http_of(cassette)):
         assert f"{path}: not made, the session was interrupted".encode() in done.err
@@ -97,10 +92,10 @@ def test_an_open_call_leaves_both_files_partial_and_both_are_recovered(cassette:
 def test_a_script_that_a_signal_ends_has_no_whole_recording(cassette: Path, number: signal.Signals) -> None:
     program = "import signal, sys; signal.signal(2, signal.SIG_DFL); print('half', flush=True); sys.stdin.read()"
     host = start(cassette, [sys.executable, "-c", program], "--http")
-    assert hear_line(host) == b"half\n"
+    assert host.read_line() == b"half\n"
     host.send_signal(number)
     assert host.wait(PATIENCE_S) == -number
-    done = end(host)
+    done = host.end()
     assert f"the session was interrupted: it was ended by {number.name}".encode() in done.err
     assert not cassette.exists()
     assert not http_of(cassette).exists()
@@ -111,11 +106,11 @@ def test_a_script_that_a_signal_ends_has_no_whole_recording(cassette: Path, numb
 
 def test_a_server_on_stdio_that_a_signal_ends_between_calls_is_whole(cassette: Path) -> None:
     host = start(cassette, [sys.executable, "-c", CHILD], "--http", "--protocol=mcp")
-    say(host, REQUEST)
-    hear_line(host)
+    host.write(REQUEST)
+    host.read_line()
     host.send_signal(signal.SIGTERM)
     host.wait(PATIENCE_S)
-    end(host)
+    host.end()
     assert cassette.exists()
     assert http_of(cassette).exists()
 
@@ -123,11 +118,11 @@ def test_a_server_on_stdio_that_a_signal_ends_between_calls_is_whole(cassette: P
 @pytest.mark.parametrize("at", ["start", "open call", "between calls"])
 def test_a_killed_recorder_leaves_no_whole_http_traffic(cassette: Path, at: str) -> None:
     host = start(cassette, [sys.executable, "-c", "print('ready', flush=True)\n" + CHILD], "--http")
-    hear_line(host)
+    host.read_line()
     if at != "start":
-        say(host, HANG if at == "open call" else REQUEST)
+        host.write(HANG if at == "open call" else REQUEST)
     if at == "between calls":
-        hear_line(host)
+        host.read_line()
     host.kill()
     host.communicate(timeout=PATIENCE_S)
     partial = partial_of(http_of(cassette))
@@ -154,11 +149,9 @@ def test_a_host_that_is_killed_leaves_a_cassette_only_if_no_call_was_open(
     cassette: Path, last: bytes, options: list[str]
 ) -> None:
     command = recorder(cassette, [sys.executable, "-c", CHILD], "--protocol=jsonrpc", *options)
-    host = subprocess.Popen(
-        [sys.executable, "-c", HOST, *command], stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0
-    )
-    say(host, REQUEST + (last or b"\n"))
-    pid = int(hear_line(host))
+    host = HostProcess([sys.executable, "-c", HOST, *command])
+    host.write(REQUEST + (last or b"\n"))
+    pid = int(host.read_line())
     if last:
         wait_for(partial_of(cassette), b'"hang"')
     host.kill()
@@ -261,20 +254,20 @@ def test_a_killed_relay_leaves_no_cassette(cassette: Path, new_port: NewPort) ->
 # --- New episodes -----------------------------------------------------------------------------------------------------
 
 
-def go_on(cassette: Path) -> Process:
+def go_on(cassette: Path) -> HostProcess:
     """Continue a session of one request beyond its cassette."""
     run(cassette, python(CHILD), "--protocol=jsonrpc", stdin=REQUEST)
     host = start(cassette, python(CHILD), "--protocol=jsonrpc", "--mode=new_episodes")
-    say(host, REQUEST)
-    assert hear_line(host) == b'{"jsonrpc": "2.0", "id": 1, "result": {}}\n'
+    host.write(REQUEST)
+    assert host.read_line() == b'{"jsonrpc": "2.0", "id": 1, "result": {}}\n'
     return host
 
 
 def test_new_episodes_that_are_interrupted_leave_the_cassette_as_it_was(cassette: Path) -> None:
     host = go_on(cassette)
     before = cassette.read_bytes()
-    say(host, HANG)
-    done = end(host)
+    host.write(HANG)
+    done = host.end()
     assert b"not made, the session was interrupted: request hang (line " in done.err
     assert cassette.read_bytes() == before
     assert partial_of(cassette).exists()
@@ -282,9 +275,9 @@ def test_new_episodes_that_are_interrupted_leave_the_cassette_as_it_was(cassette
 
 def test_new_episodes_that_end_well_become_the_cassette(cassette: Path) -> None:
     host = go_on(cassette)
-    say(host, REQUEST.replace(b'"a"', b'"b"'))
-    hear_line(host)
-    assert end(host).code == 0
+    host.write(REQUEST.replace(b'"a"', b'"b"'))
+    host.read_line()
+    assert host.end().code == 0
     assert [json.loads(line)["method"] for line in messages(cassette, "in")] == ["a", "b"]
 
 
@@ -297,9 +290,9 @@ def test_a_recorder_that_is_ended_while_the_child_is_brought_up_to_state_leaves_
     # This time the child says that it runs, and answers nothing of what the host said before.
     silent = python("import os, signal\nos.write(2, b'%d\\n' % os.getpid())\nwhile True: signal.pause()")
     host = start(cassette, silent, "--protocol=jsonrpc", "--mode=new_episodes", "--accept-command")
-    say(host, REQUEST)
-    hear_line(host)
-    say(host, HANG)
+    host.write(REQUEST)
+    host.read_line()
+    host.write(HANG)
     assert host.stderr is not None
     told = b""
     while b"recorded from here on\n" not in told:

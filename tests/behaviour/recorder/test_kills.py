@@ -13,15 +13,11 @@ from ext_recorder.cassette.recovery import recover
 from tests.support.recorder_process import (
     ECHO,
     children_of,
-    end,
-    hear,
-    hear_line,
     marks,
     messages,
     partial_of,
     python,
     run,
-    say,
     scribe_of,
     start,
     wait_until_gone,
@@ -53,14 +49,14 @@ def session_until(cassette: Path, seed: int, victim: str) -> tuple[int, list[int
     Returns the bytes that the host had read by then, and the processes that have to be gone.
     """
     host = start(cassette, ECHO, "--mode=all", "--protocol=raw")
-    say(host, SENT)
+    host.write(SENT)
     heard = random.Random(seed).randrange(len(SENT))
-    assert hear(host, heard) == SENT[:heard]
+    assert host.read(heard) == SENT[:heard]
     scribe = scribe_of(host)
     processes = children_of(host.pid)
     (child,) = set(processes) - {scribe}
     os.kill({"recorder": host.pid, "child": child, "scribe": scribe}[victim], signal.SIGKILL)
-    end(host)
+    host.end()
     for pid in processes:
         wait_until_gone(pid)
     return heard, processes
@@ -100,11 +96,11 @@ def test_a_recorder_that_is_killed_right_after_an_answer_has_kept_it(cassette: P
     answer = b""
     host = start(cassette, ANSWERS, f"--protocol={protocol}")
     for request in asked:
-        say(host, request + b"\n")
-        answer = hear_line(host)
+        host.write(request + b"\n")
+        answer = host.read_line()
     processes = children_of(host.pid)
     host.kill()
-    end(host)
+    host.end()
     for pid in processes:
         wait_until_gone(pid)
     recovered = recover(partial_of(cassette)).path

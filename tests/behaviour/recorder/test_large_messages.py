@@ -21,8 +21,9 @@ from ext_recorder.replay.player import EXIT_DIFFERS
 from ext_recorder.replay.replay import Options
 from ext_sdk.core.wire.frames import JUNK_PIECE_BYTES, Frame, Overlong
 from ext_sdk.core.wire.framing import FRAMINGS
+from tests.support.host import PATIENCE_S
 from tests.support.player_host import END, Host, cassette, error_of
-from tests.support.recorder_process import PATIENCE_S, RECORDER, events, patched, python, recorder
+from tests.support.recorder_process import RECORDER, events, patched, python, recorder
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -17,7 +17,7 @@ from ext_recorder.cassette.events import Data
 from ext_recorder.cassette.reader import Reader
 from tests.peers import conversations
 from tests.peers.conversations import Names, write_evals
-from tests.support.session_host import Started
+from tests.support.host import MessageHost
 
 if TYPE_CHECKING:
     from tests.peers.conversations import Conversation
@@ -85,10 +85,10 @@ def recorded(row: Row, tmp_path_factory: pytest.TempPathFactory) -> Recorded:
 
 def hold(row: Row, command: list[str], names: Names, folder: Path) -> tuple[int, str, list[dict[str, object]]]:
     """Hold the conversation. Returns the exit code, stderr, and what was heard."""
-    with Started(command, row.framing, os.environ | {"PYTHONPATH": str(ROOT)}) as host:
+    with MessageHost(command, row.framing, os.environ | {"PYTHONPATH": str(ROOT)}) as host:
         row.conversation(host, names, folder)
         code = host.end()
-        return code, host.err.decode(), host.heard
+        return code, host.err.decode(), host.received
 
 
 def record(row: Row, cassette: Path, folder: Path, *options: str) -> list[dict[str, object]]:

@@ -11,21 +11,16 @@ import pytest
 from ext_recorder.cassette.events import Data, Mark
 from ext_recorder.cassette.reader import Reader
 from ext_recorder.cassette.recovery import recover
+from tests.support.host import PATIENCE_S
 from tests.support.recorder_process import (
     ECHO,
-    PATIENCE_S,
-    end,
-    environment,
     events,
-    hear,
-    hear_line,
     messages,
     partial_of,
     patched,
     python,
     recorder,
     run,
-    say,
     scribe_of,
     start,
     wait_for,
@@ -52,9 +47,9 @@ def test_a_session_is_kept_in_the_order_in_which_it_happened(cassette: Path) -> 
         "raise SystemExit(4)"
     )
     host = start(cassette, child)
-    say(host, b'{"id": 1.0, "a": "\\u00e4 \xc3\xa4"}\n')
-    assert hear_line(host) == b'{"id": 1.0, "a": "\\u00e4 \xc3\xa4"}\n'
-    assert end(host).code == 4
+    host.write(b'{"id": 1.0, "a": "\\u00e4 \xc3\xa4"}\n')
+    assert host.read_line() == b'{"id": 1.0, "a": "\\u00e4 \xc3\xa4"}\n'
+    assert host.end().code == 4
     shape = [(each.kind, each.value if isinstance(each, Mark) else each.payload) for each in events(cassette)]
     message = b'{"id": 1.0, "a": "\\u00e4 \xc3\xa4"}'
     assert shape[0] == ("in", message)
@@ -116,18 +111,18 @@ def test_a_frame_over_the_limit_of_its_framing_is_kept_byte_for_byte(cassette: P
 
 def test_a_prompt_without_line_end_is_kept(cassette: Path) -> None:
     host = start(cassette, python("import os; os.write(1, b'name? '); os.read(0, 9)"))
-    assert hear(host, 6) == b"name? "
-    end(host)
+    assert host.read(6) == b"name? "
+    host.end()
     assert wire(cassette, "out") == b"name? "
 
 
 def test_what_is_on_the_wire_is_soon_on_the_disk(cassette: Path) -> None:
     host = start(cassette, ECHO)
-    say(host, b"first\n")
-    hear_line(host)
+    host.write(b"first\n")
+    host.read_line()
     wait_for(partial_of(cassette), b"out: 'first'")
     assert not cassette.exists()
-    end(host)
+    host.end()
     assert cassette.exists()
 
 
@@ -171,25 +166,25 @@ def test_values_of_secret_variables_reach_no_file_whatever_stream_they_are_on(ca
 def test_a_secret_that_comes_in_two_chunks_reaches_no_file(cassette: Path, tmp_path: Path) -> None:
     host = start(cassette, ECHO, env={"API_TOKEN": SECRET})
     for piece in (b'{"a":"', SECRET[:9].encode(), SECRET[9:].encode(), b'"}\n'):
-        say(host, piece)
-        assert hear(host, len(piece)) == piece
+        host.write(piece)
+        assert host.read(len(piece)) == piece
     wait_for(partial_of(cassette), b"out: '{")
-    say(host, b"prompt> " + SECRET[:9].encode())
-    hear(host, 17)
+    host.write(b"prompt> " + SECRET[:9].encode())
+    host.read(17)
     assert SECRET[:9].encode() not in everything_in(tmp_path)
-    say(host, SECRET[9:].encode())
-    end(host)
+    host.write(SECRET[9:].encode())
+    host.end()
     assert_no_secret(tmp_path)
 
 
 def test_a_killed_recorder_leaves_no_secret_in_the_partial_file(cassette: Path, tmp_path: Path) -> None:
     host = start(cassette, ECHO, env={"API_TOKEN": SECRET})
-    say(host, f"first {SECRET}\nsecond {SECRET}".encode())
-    hear(host, 14 + 2 * len(SECRET))
+    host.write(f"first {SECRET}\nsecond {SECRET}".encode())
+    host.read(14 + 2 * len(SECRET))
     wait_for(partial_of(cassette), b"out: 'first")
     scribe = scribe_of(host)
     host.kill()
-    end(host)
+    host.end()
     wait_until_gone(scribe)
     assert_no_secret(tmp_path)
     recover(partial_of(cassette))
@@ -288,13 +283,13 @@ def test_a_scribe_that_cannot_be_started_is_said_and_the_session_runs(cassette: 
 
 def test_of_two_recorders_of_one_cassette_the_second_says_so_and_goes_on_unrecorded(cassette: Path) -> None:
     first = start(cassette, ECHO)
-    say(first, b"first\n")
-    hear_line(first)
+    first.write(b"first\n")
+    first.read_line()
     wait_for(partial_of(cassette))
     second = run(cassette, ECHO, stdin=b"second\n")
     assert (second.code, second.out) == (0, b"second\n")
     assert b"another recorder is writing this cassette" in second.err
-    assert end(first).err == b""
+    assert first.end().err == b""
     assert messages(cassette, "in") == [b"first"]
 
 
@@ -312,21 +307,21 @@ def test_all_replaces_the_old_cassette_when_the_new_one_is_whole_and_not_before(
     run(cassette, ECHO, stdin=b"old\n")
     old = cassette.read_bytes()
     host = start(cassette, ECHO, "--mode", "all")
-    say(host, b"new\n")
-    hear_line(host)
+    host.write(b"new\n")
+    host.read_line()
     wait_for(partial_of(cassette))
     assert cassette.read_bytes() == old
-    end(host)
+    host.end()
     assert messages(cassette, "in") == [b"new"]
 
 
 def test_a_killed_recorder_does_not_touch_the_old_cassette(cassette: Path) -> None:
     run(cassette, ECHO, stdin=b"old\n")
     host = start(cassette, ECHO, "--mode", "all")
-    say(host, b"new\n")
-    hear_line(host)
+    host.write(b"new\n")
+    host.read_line()
     host.kill()
-    end(host)
+    host.end()
     assert messages(cassette, "in") == [b"old"]
 
 
@@ -351,6 +346,6 @@ def test_a_mode_that_is_not_there_is_an_error_that_names_the_others(cassette: Pa
 
 def test_the_command_is_missed_when_there_is_something_to_record(cassette: Path) -> None:
     command = recorder(cassette, [])[:-1]
-    done = subprocess.run(command, capture_output=True, timeout=PATIENCE_S, check=False, env=environment({}))
+    done = subprocess.run(command, capture_output=True, timeout=PATIENCE_S, check=False)
     assert done.returncode == 2
     assert b"expected the command to record after `--`" in done.stderr

@@ -13,15 +13,12 @@ import pytest
 
 from ext_recorder.cassette.reader import Reader
 from ext_recorder.cassette.recovery import recover
+from tests.support.host import PATIENCE_S, HostProcess
 from tests.support.recorder_process import (
     DEAF,
     ECHO,
-    PATIENCE_S,
     after_headline,
     children_of,
-    end,
-    hear,
-    hear_line,
     marks,
     messages,
     partial_of,
@@ -29,7 +26,6 @@ from tests.support.recorder_process import (
     python,
     recorder,
     run,
-    say,
     scribe_of,
     start,
     wait_for,
@@ -63,10 +59,10 @@ def test_signals_are_passed_on_and_noted(cassette: Path, name: str) -> None:
         f"os.write(1, b'%d\\n' % signal.sigwait([{number}]))"
     )
     host = start(cassette, child)
-    assert hear_line(host) == b"ready\n"
+    assert host.read_line() == b"ready\n"
     host.send_signal(number)
-    assert hear_line(host) == b"%d\n" % number
-    assert end(host).code == 0
+    assert host.read_line() == b"%d\n" % number
+    assert host.end().code == 0
     assert marks(cassette, "signal") == [("signal", name)]
 
 
@@ -109,27 +105,21 @@ def test_ctrl_c_at_a_terminal_reaches_the_child_once(cassette: Path) -> None:
 
     # A session of its own, whose terminal is the first that it opens.
     lead = python(f"import os, sys; os.open({name!r}, os.O_RDWR); os.execv(sys.argv[1], sys.argv[1:])")
-    host = subprocess.Popen(
-        [*lead, *recorder(cassette, child)],
-        stdin=theirs,
-        stdout=subprocess.PIPE,
-        stderr=theirs,
-        bufsize=0,
-        start_new_session=True,
-    )
+    command = [*lead, *recorder(cassette, child)]
+    host = HostProcess(command, stdin=theirs, stderr=theirs, start_new_session=True)
     os.close(theirs)
-    assert hear_line(host) == b"ready\n"
+    assert host.read_line() == b"ready\n"
     os.write(ours, b"\x03")
-    assert hear_line(host) == b"1\n"
+    assert host.read_line() == b"1\n"
     wait_for(partial_of(cassette), b"signal: SIGINT}")  # noted after it would have been passed on
     host.send_signal(signal.SIGINT)  # by us, to the recorder alone: this one has to be passed on
-    assert hear_line(host) == b"2\n"
+    assert host.read_line() == b"2\n"
     wait_for(partial_of(cassette), b"signal: SIGINT}", 2)
     os.write(ours, b"\x04")
-    assert hear(host, 1) == b""  # no third one
+    assert host.read(1) == b""  # no third one
     assert host.wait(PATIENCE_S) == 0
     os.close(ours)
-    end(host)
+    host.end()
 
 
 def test_a_signal_that_meets_the_scribe_as_it_is_born_is_not_passed_on_for_it(cassette: Path) -> None:
@@ -150,19 +140,19 @@ def test_a_signal_that_meets_the_scribe_as_it_is_born_is_not_passed_on_for_it(ca
 
 def test_a_signal_that_ends_the_child_ends_the_recorder(cassette: Path) -> None:
     host = start(cassette, python("import os, signal; os.write(1, b'ready\\n'); signal.pause()"))
-    hear_line(host)
+    host.read_line()
     host.terminate()
-    assert end(host).code == -signal.SIGTERM
+    assert host.end().code == -signal.SIGTERM
     assert marks(cassette, "signal", "exit") == [("signal", "SIGTERM"), ("exit", "SIGTERM")]
 
 
 def test_a_signal_that_the_child_survives_does_not_end_the_recorder(cassette: Path) -> None:
     host = start(cassette, DEAF)
-    pid = int(hear_line(host))
+    pid = int(host.read_line())
     host.terminate()
     host.send_signal(signal.SIGINT)
     os.kill(pid, signal.SIGKILL)
-    assert end(host).code == -signal.SIGKILL
+    assert host.end().code == -signal.SIGKILL
 
 
 @pytest.mark.parametrize("name", ["SIGHUP", "SIGINT", "SIGTERM"])
@@ -222,36 +212,36 @@ def test_a_script_without_interpreter_is_said_to_be_that(cassette: Path, tmp_pat
 
 def test_a_killed_child_leaves_a_whole_cassette(cassette: Path) -> None:
     host = start(cassette, python("import os, signal; os.write(1, b'%d\\n' % os.getpid()); signal.pause()"))
-    os.kill(int(hear_line(host)), signal.SIGKILL)
-    assert end(host).code == -signal.SIGKILL
+    os.kill(int(host.read_line()), signal.SIGKILL)
+    assert host.end().code == -signal.SIGKILL
     assert marks(cassette, "exit") == [("exit", "SIGKILL")]
 
 
 def test_a_killed_scribe_stops_the_recording_and_not_the_session(cassette: Path) -> None:
     host = start(cassette, ECHO)
-    say(host, b"one\n")
-    assert hear_line(host) == b"one\n"
+    host.write(b"one\n")
+    assert host.read_line() == b"one\n"
     os.kill(scribe_of(host), signal.SIGKILL)
     assert host.stderr is not None
     said = host.stderr.readline()
     assert said.startswith(b"ext-recorder: recording stopped, the session continues: ")
     assert b"SIGKILL" in said
-    say(host, b"two\n")
-    assert hear_line(host) == b"two\n"
-    session = end(host)
+    host.write(b"two\n")
+    assert host.read_line() == b"two\n"
+    session = host.end()
     assert (session.code, session.err) == (0, b"")
     assert not cassette.exists()
 
 
 def test_a_killed_recorder_leaves_what_can_be_recovered_and_no_process(cassette: Path) -> None:
     host = start(cassette, ECHO)
-    say(host, b"one\n")
-    assert hear_line(host) == b"one\n"
+    host.write(b"one\n")
+    assert host.read_line() == b"one\n"
     wait_for(partial_of(cassette), b"out: 'one'")
     processes = children_of(host.pid)
     assert len(processes) == 2
     host.kill()
-    assert end(host).code == -signal.SIGKILL
+    assert host.end().code == -signal.SIGKILL
     for pid in processes:
         wait_until_gone(pid)
     assert not cassette.exists()
@@ -262,10 +252,10 @@ def test_a_killed_recorder_leaves_what_can_be_recovered_and_no_process(cassette:
 
 def test_a_killed_recorder_takes_a_child_along_that_does_not_end_by_itself(cassette: Path) -> None:
     command = patched(recorder(cassette, DEAF), "writer_process.CHILD_GRACE_S = 0.1")
-    host = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0)
-    pid = int(hear_line(host))
+    host = HostProcess(command)
+    pid = int(host.read_line())
     host.kill()
-    end(host)
+    host.end()
     wait_until_gone(pid)
 
 
@@ -277,12 +267,12 @@ def test_a_killed_host_leaves_a_whole_cassette_and_no_process(cassette: Path) ->
         "print(child.stdout.read(4), child.pid, flush=True)\n"
         "time.sleep(1000)"
     )
-    host = subprocess.Popen([*python(program), *recorder(cassette, ECHO)], stdout=subprocess.PIPE, bufsize=0)
-    pid = int(hear_line(host).split()[1])
+    host = HostProcess([*python(program), *recorder(cassette, ECHO)])
+    pid = int(host.read_line().split()[1])
     processes = [pid, *children_of(pid)]
     assert len(processes) == 3
     host.kill()
-    end(host)
+    host.end()
     for each in processes:
         wait_until_gone(each)
     assert messages(cassette, "out") == [b"one"]
@@ -290,15 +280,14 @@ def test_a_killed_host_leaves_a_whole_cassette_and_no_process(cassette: Path) ->
 
 
 def test_a_killed_process_group_leaves_what_can_be_recovered(cassette: Path) -> None:
-    command = recorder(cassette, ECHO)
-    host = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0, process_group=0)
-    say(host, b"one\n")
-    assert hear_line(host) == b"one\n"
+    host = HostProcess(recorder(cassette, ECHO), process_group=0)
+    host.write(b"one\n")
+    assert host.read_line() == b"one\n"
     wait_for(partial_of(cassette), b"out: 'one'")
     scribe = scribe_of(host)
     assert os.getpgid(scribe) != host.pid  # so it writes what it has, and may say goodbye
     os.killpg(host.pid, signal.SIGKILL)
-    end(host)
+    host.end()
     wait_until_gone(scribe)
     recover(partial_of(cassette))
     assert messages(cassette, "out") == [b"one"]
@@ -306,8 +295,8 @@ def test_a_killed_process_group_leaves_what_can_be_recovered(cassette: Path) -> 
 
 def test_the_scribe_holds_none_of_the_hosts_files(cassette: Path) -> None:
     host = start(cassette, ECHO)
-    say(host, b"one\n")
-    hear_line(host)
+    host.write(b"one\n")
+    host.read_line()
     wait_for(partial_of(cassette))
     scribe = scribe_of(host)
     theirs = files_of(scribe)
@@ -316,7 +305,7 @@ def test_the_scribe_holds_none_of_the_hosts_files(cassette: Path) -> None:
     }
     assert theirs
     assert not theirs & mine
-    end(host)
+    host.end()
 
 
 def files_of(pid: int) -> set[Path]:
@@ -336,7 +325,7 @@ def test_the_cassette_is_there_when_the_host_sees_the_exit(cassette: Path) -> No
     host.wait(PATIENCE_S)
     assert cassette.exists()
     assert not partial_of(cassette).exists()
-    end(host)
+    host.end()
 
 
 # --- Interrupted sessions -------------------------------------------------------------------------------------------
@@ -357,11 +346,11 @@ def test_a_session_that_a_signal_interrupts_is_no_cassette_and_is_recorded_again
     cassette: Path, number: signal.Signals
 ) -> None:
     host = start(cassette, ANSWERING, "--protocol=gevals")
-    say(host, REQUEST)
-    hear_line(host)
+    host.write(REQUEST)
+    host.read_line()
     host.send_signal(number)
     host.wait(PATIENCE_S)
-    interrupted = end(host)
+    interrupted = host.end()
     assert f"not made, the session was interrupted: it was ended by {number.name}".encode() in interrupted.err
     assert not cassette.exists()
 
@@ -373,9 +362,9 @@ def test_a_session_that_a_signal_interrupts_is_no_cassette_and_is_recorded_again
 @pytest.mark.parametrize("protocol", ["gevals", "mcp"])
 def test_a_session_with_an_open_call_is_no_cassette(cassette: Path, protocol: str) -> None:
     host = start(cassette, ANSWERING, f"--protocol={protocol}")
-    say(host, REQUEST + REQUEST.replace(b"1", b"2").replace(b"execute", b"hang"))
-    hear_line(host)
-    done = end(host)
+    host.write(REQUEST + REQUEST.replace(b"1", b"2").replace(b"execute", b"hang"))
+    host.read_line()
+    done = host.end()
     assert b"request hang (line" in done.err
     assert not cassette.exists()
     assert partial_of(cassette).exists()
@@ -383,21 +372,21 @@ def test_a_session_with_an_open_call_is_no_cassette(cassette: Path, protocol: st
 
 def test_a_signal_is_the_usual_end_of_a_protocol_that_has_no_message_for_it(cassette: Path) -> None:
     host = start(cassette, ANSWERING, "--protocol=mcp")
-    say(host, REQUEST)
-    hear_line(host)
+    host.write(REQUEST)
+    host.read_line()
     host.terminate()
     host.wait(PATIENCE_S)
-    end(host)
+    host.end()
     assert marks(cassette, "signal") == [("signal", "SIGTERM")]
 
 
 def test_a_signal_after_the_message_for_the_end_interrupts_nothing(cassette: Path) -> None:
     host = start(cassette, ANSWERING, "--protocol=gevals")
-    say(host, REQUEST.replace(b"execute", b"shutdown"))
-    hear_line(host)
+    host.write(REQUEST.replace(b"execute", b"shutdown"))
+    host.read_line()
     host.terminate()
     host.wait(PATIENCE_S)
-    end(host)
+    host.end()
     assert cassette.exists()
 
 
@@ -412,10 +401,10 @@ def test_output_of_a_background_process_is_passed_on_and_reported_as_not_recorde
     os.mkfifo(gate)
     child = ["sh", "-c", f"echo first; (cat {gate}; echo later) {closed} &"]
     host = start(cassette, child)
-    assert hear_line(host) == b"first\n"
+    assert host.read_line() == b"first\n"
     assert host.wait(PATIENCE_S) == 0
     gate.write_bytes(b"")  # the process goes on now, after the exit
-    done = end(host)
+    done = host.end()
     assert done.out == b"later\n"
     assert done.err.count(b"passed on, but not recorded") == 1
     assert messages(cassette, "out") == [b"first"]
@@ -425,10 +414,10 @@ def test_a_background_process_that_writes_nothing_is_not_reported(cassette: Path
     gate = tmp_path / "gate"
     os.mkfifo(gate)
     host = start(cassette, ["sh", "-c", f"echo first; cat {gate} &"])
-    assert hear_line(host) == b"first\n"
+    assert host.read_line() == b"first\n"
     assert host.wait(PATIENCE_S) == 0
     gate.write_bytes(b"")
-    assert end(host).err == b""
+    assert host.end().err == b""
 
 
 def test_at_a_terminal_the_command_is_said_to_get_pipes(cassette: Path) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from ext_recorder.cassette.reader import Reader
 from tests.peers.conversations import Names, write_evals
 from tests.peers.listeners import every_listener, listening, recorder
-from tests.support.session_host import connected
+from tests.support.host import connected
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -18,9 +18,10 @@ from ext_recorder.record.split_secrets import SplitSecrets, StreamedText, may_be
 from ext_sdk.core.redaction.redactor import Redactor
 from ext_sdk.core.wire.frames import Frame
 from ext_sdk.core.wire.framing import FRAMINGS
+from tests.support.host import PATIENCE_S
 from tests.support.player_host import END
 from tests.support.player_host import cassette as written
-from tests.support.recorder_process import ECHO, PATIENCE_S, RECORDER, messages, python, run
+from tests.support.recorder_process import ECHO, RECORDER, messages, python, run
 
 if TYPE_CHECKING:
     from pathlib import Path

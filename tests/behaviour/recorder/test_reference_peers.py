@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from tests.peers.conversations import Names, answers, command, inside, tells, write_evals
 from tests.peers.listeners import every_listener, listening
-from tests.support.session_host import connected
+from tests.support.host import connected
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -30,9 +30,9 @@ def test_a_session_that_another_client_uses_is_refused(tmp_path: Path) -> None:
     with listening("kaiak", f"unix:{tmp_path}/kaiak.sock") as place:
         (one, first), (other, second) = connected(place, "content-length"), connected(place, "content-length")
         with one, other:
-            first.say(command(1, "generate_fix", session_id="s", incidents=[{"id": "1"}]))
+            first.send(command(1, "generate_fix", session_id="s", incidents=[{"id": "1"}]))
             first.until(tells("kaiak/stream/user_interaction"))
-            second.say(command(1, "generate_fix", session_id="s", incidents=[{"id": "1"}]))
+            second.send(command(1, "generate_fix", session_id="s", incidents=[{"id": "1"}]))
             refused = second.until(answers(1))[-1]
 
     assert inside(refused, "error")["code"] == -32016

@@ -12,7 +12,8 @@ from ext_recorder.cassette.reader import Reader
 from ext_recorder.verify.session import VerifyOptions
 from ext_recorder.verify.verify import verify
 from tests.peers.conversations import write_evals
-from tests.support.recorder_process import PATIENCE_S, RECORDER
+from tests.support.host import PATIENCE_S
+from tests.support.recorder_process import RECORDER
 
 ROOT = Path(__file__).parents[3]
 ALL = (path for path in (ROOT / "cassettes").rglob("*.yaml") if not path.name.endswith(".http.yaml"))

@@ -11,8 +11,9 @@ import pytest
 
 from ext_recorder.cassette.reader import Reader
 from ext_recorder.replay.replay import unknown_repeats
+from tests.support.host import PATIENCE_S
 from tests.support.player_host import END, cassette
-from tests.support.recorder_process import PATIENCE_S, RECORDER, python
+from tests.support.recorder_process import RECORDER, python
 
 if TYPE_CHECKING:
     from pathlib import Path

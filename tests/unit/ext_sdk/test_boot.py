@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import ext_sdk
-from tests.support.host import PATIENCE_SECONDS, Peer, execute, request
+from tests.support.host import PATIENCE_S, ExtensionHost, execute, request
 from tests.support.paths import ROOT
 
 # What costs milliseconds to import, by measurement; `_json` and `os` are there in any case.
@@ -56,7 +56,7 @@ INITIALIZE = {"protocolVersion": "0.0.1"}
 @pytest.mark.parametrize("id", [1, -5, 0, "a", 'quo"te \ud800 ä', 2**63 - 1])
 @pytest.mark.parametrize("params", [INITIALIZE, INITIALIZE | {"config": {}}, INITIALIZE | {"config": None}])
 def test_the_prepared_manifest_answers_a_plain_initialize(prepared: list[str], id: object, params: object) -> None:
-    with Peer(prepared) as peer:
+    with ExtensionHost(prepared) as peer:
         peer.send(request(id, "initialize", params))
         answer = peer.message()
         assert (answer["id"], answer["result"]) == (id, {"name": "prepared"})
@@ -82,7 +82,7 @@ def test_nothing_heavy_is_imported_before_the_manifest_is_out(tmp_path: Path) ->
         "run(load, [], sys.argv[1])\n"
     )
     command = [sys.executable, "-S", "-c", program, str(tmp_path / "manifest.json")]
-    with Peer(command, {"PYTHONPATH": str(Path(ext_sdk.__path__[0]).parent)}) as peer:
+    with ExtensionHost(command, {"PYTHONPATH": str(Path(ext_sdk.__path__[0]).parent)}) as peer:
         peer.send(request("an id", "initialize", INITIALIZE))
         assert peer.rest() == [{"jsonrpc": "2.0", "id": "an id", "result": {}}]
         assert peer.exit_code() == 0
@@ -104,7 +104,7 @@ def test_nothing_heavy_is_imported_before_the_manifest_is_out(tmp_path: Path) ->
     ],
 )
 def test_any_other_initialize_is_answered_by_the_server(prepared: list[str], id: object, params: object) -> None:
-    with Peer(prepared) as peer:
+    with ExtensionHost(prepared) as peer:
         peer.send(request(id, "initialize", params))
         answer = peer.message()
         assert answer["id"] == id
@@ -124,7 +124,7 @@ def configured(prepared: list[str]) -> list[str]:
 def test_the_prepared_manifest_answers_an_initialize_whose_configuration_is_certainly_valid(
     configured: list[str],
 ) -> None:
-    with Peer(configured) as peer:
+    with ExtensionHost(configured) as peer:
         peer.send(request(1, "initialize", INITIALIZE | {"config": {"greeting": "hi"}}))
         assert peer.message()["result"] == {"name": "prepared"}
         assert peer.outputs("circumstances")["greeting"] == "hi"
@@ -134,7 +134,7 @@ def test_the_prepared_manifest_answers_an_initialize_whose_configuration_is_cert
 def test_a_configuration_that_is_not_certainly_valid_is_refused_by_initialize(
     configured: list[str], config: object
 ) -> None:
-    with Peer(configured) as peer:
+    with ExtensionHost(configured) as peer:
         peer.send(request(1, "initialize", INITIALIZE | {"config": config}))
         assert shown_code(peer.message()) == -32602
 
@@ -142,7 +142,7 @@ def test_a_configuration_that_is_not_certainly_valid_is_refused_by_initialize(
 def test_what_only_the_complete_validation_refuses_gets_no_second_answer(configured: list[str]) -> None:
     """A file may be removed between the two checks."""
     Path(configured[1]).with_name("config-schema.json").write_text('{"type":"object"}')
-    with Peer(configured) as peer:
+    with ExtensionHost(configured) as peer:
         peer.send(request(1, "initialize", INITIALIZE | {"config": {"greeting": 1}}), request(2, "shutdown"))
         assert [answer["id"] for answer in peer.rest()] == [1, 2]
         assert peer.exit_code() == 0
@@ -161,27 +161,27 @@ def test_what_only_the_complete_validation_refuses_gets_no_second_answer(configu
 def test_a_first_line_that_is_no_initialize_is_answered_by_the_server(
     prepared: list[str], line: bytes, code: int
 ) -> None:
-    with Peer(prepared) as peer:
+    with ExtensionHost(prepared) as peer:
         peer.send(line)
         assert shown_code(peer.message()) == code
         assert peer.initialize()["result"]
 
 
 def test_an_initialize_that_wants_no_answer_gets_none(prepared: list[str]) -> None:
-    with Peer(prepared) as peer:
+    with ExtensionHost(prepared) as peer:
         peer.send({"jsonrpc": "2.0", "method": "initialize", "params": INITIALIZE}, execute(1, "echo"))
         assert peer.message()["id"] == 1
 
 
 def test_what_came_with_the_first_line_is_not_lost(prepared: list[str]) -> None:
-    with Peer(prepared) as peer:
+    with ExtensionHost(prepared) as peer:
         peer.send(request(1, "initialize", INITIALIZE), execute(2, "echo"), request(3, "shutdown"))
         assert [answer["id"] for answer in peer.rest()] == [1, 2, 3]
         assert peer.exit_code() == 0
 
 
 def test_one_initialize_and_the_end_is_a_session(prepared: list[str]) -> None:
-    with Peer(prepared) as peer:
+    with ExtensionHost(prepared) as peer:
         peer.write(json.dumps(request(1, "initialize", INITIALIZE)).encode())
         peer.eof()
         assert [answer["result"] for answer in peer.rest()] == [{"name": "prepared"}]
@@ -190,14 +190,14 @@ def test_one_initialize_and_the_end_is_a_session(prepared: list[str]) -> None:
 
 def test_without_a_prepared_manifest_it_is_built(prepared: list[str]) -> None:
     (Path(prepared[1]).parent / "manifest.json").unlink()
-    with Peer(prepared) as peer:
+    with ExtensionHost(prepared) as peer:
         manifest = peer.initialize()["result"]
         assert isinstance(manifest, dict)
         assert manifest["name"] == "probe"
 
 
 def test_a_host_that_goes_before_the_manifest_is_out_ends_the_extension(prepared: list[str]) -> None:
-    with Peer(prepared) as peer:
+    with ExtensionHost(prepared) as peer:
         assert peer.process.stdout
         peer.process.stdout.close()
         peer.send(request(1, "initialize", INITIALIZE))
@@ -218,8 +218,8 @@ def packaged(tmp_path: Path) -> Path:
     return package
 
 
-def served(package: Path) -> Peer:
-    return Peer([sys.executable, "-m", "packaged"], {"PYTHONPATH": str(package.parent)})
+def served(package: Path) -> ExtensionHost:
+    return ExtensionHost([sys.executable, "-m", "packaged"], {"PYTHONPATH": str(package.parent)})
 
 
 def test_a_package_is_served_with_its_manifest(packaged: Path) -> None:
@@ -227,7 +227,7 @@ def test_a_package_is_served_with_its_manifest(packaged: Path) -> None:
         built = peer.initialize()["result"]
     assert isinstance(built, dict)
     prepare = [sys.executable, "-m", "ext_sdk.prepare", "packaged.extension:extension"]
-    subprocess.run(prepare, cwd=packaged.parent, timeout=PATIENCE_SECONDS, check=True)
+    subprocess.run(prepare, cwd=packaged.parent, timeout=PATIENCE_S, check=True)
     content = (packaged / "manifest.json").read_bytes()
     assert json.loads(content) == built
     (packaged / "manifest.json").write_bytes(content.replace(b'"1.2.3"', b'"3.2.1"'))
@@ -258,7 +258,7 @@ def test_the_process_ends_after_the_exit_handlers_and_without_the_teardown(packa
         elif end == "eof":
             peer.eof()
         else:
-            peer.signal(signal.SIGTERM)
+            peer.process.send_signal(signal.SIGTERM)
         assert peer.exit_code() == 0
         assert peer.stderr == "handled\n"
 
@@ -280,7 +280,7 @@ def test_a_thread_that_is_not_a_daemon_is_waited_for(packaged: Path) -> None:
     reader, writer = os.pipe()
     command = [sys.executable, "-m", "packaged"]
     environment = {"PYTHONPATH": str(packaged.parent), "PIPE": str(reader)}
-    with Peer(command, environment, pass_fds=(reader,)) as peer:
+    with ExtensionHost(command, environment, pass_fds=(reader,)) as peer:
         os.close(reader)
         peer.initialize()
         assert peer.call("shutdown")["result"] == {}
@@ -297,11 +297,11 @@ def test_a_signal_before_the_extension_is_loaded_ends_it_as_it_does_later(packag
     (packaged / "manifest.json").write_text("{}\n")
     with served(packaged) as peer:
         assert peer.initialize()["result"] == {}
-        peer.signal(signal.SIGTERM)
+        peer.process.send_signal(signal.SIGTERM)
         assert peer.exit_code() == 0
 
 
 def test_arguments_mean_a_person() -> None:
     probe = [sys.executable, str(SAMPLES / "probe.py"), "--version"]
-    ran = subprocess.run(probe, capture_output=True, timeout=PATIENCE_SECONDS, check=True)
+    ran = subprocess.run(probe, capture_output=True, timeout=PATIENCE_S, check=True)
     assert ran.stdout == b"ext-probe 1.2.3\n"

@@ -11,7 +11,7 @@ import pytest
 
 import ext_sdk
 from ext_sdk import Args, Config, Context, Duration, Extension, Operation, Result, Verbatim
-from tests.support.host import PATIENCE_SECONDS, Peer
+from tests.support.host import PATIENCE_S, ExtensionHost
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -139,7 +139,7 @@ def test_the_example_in_the_package_docstring_runs(tmp_path: Path) -> None:
     code = "\n".join(line.removeprefix("    ") for line in lines if line.startswith("    ") or not line)
     program = tmp_path / "greeter.py"
     program.write_text(code)
-    with Peer([sys.executable, str(program)]) as peer:
+    with ExtensionHost([sys.executable, str(program)]) as peer:
         manifest = peer.initialize()["result"]
         assert isinstance(manifest, dict)
         assert list(manifest["operations"]) == ["greet"]
@@ -159,10 +159,10 @@ def test_what_the_first_operation_needs_is_loaded_beside_the_session(tmp_path: P
         "raise SystemExit(extension.run([]))\n"
     )
     os.mkfifo(tmp_path / "warmed")
-    with Peer([sys.executable, str(tmp_path / "program.py"), str(tmp_path / "warmed")]) as peer:
+    with ExtensionHost([sys.executable, str(tmp_path / "program.py"), str(tmp_path / "warmed")]) as peer:
         peer.initialize()
         # Opening the FIFO ends when the extension opens it too, which it does beside its session.
-        subprocess.run(["cat", str(tmp_path / "warmed")], timeout=PATIENCE_SECONDS, check=True)
+        subprocess.run(["cat", str(tmp_path / "warmed")], timeout=PATIENCE_S, check=True)
         assert peer.call("shutdown")["result"] == {}
 
 
@@ -170,7 +170,7 @@ def test_a_warm_up_that_fails_is_no_fault_of_the_session(tmp_path: Path) -> None
     (tmp_path / "program.py").write_text(
         "import ext_sdk\nraise SystemExit(ext_sdk.Extension('warm', version='1.0.0', warm_up=lambda: 1 // 0).run())\n"
     )
-    with Peer([sys.executable, str(tmp_path / "program.py")]) as peer:
+    with ExtensionHost([sys.executable, str(tmp_path / "program.py")]) as peer:
         assert peer.initialize()["result"]
         assert peer.call("shutdown")["result"] == {}
         assert peer.exit_code() == 0

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.host import PATIENCE_SECONDS, Peer
+from tests.support.host import PATIENCE_S, ExtensionHost
 from tests.support.paths import ROOT
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def prepare(package: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
         env=os.environ | {"PYTHONDONTWRITEBYTECODE": "1"},  # an edit within the same second counts
         capture_output=True,
         text=True,
-        timeout=PATIENCE_SECONDS,
+        timeout=PATIENCE_S,
         check=False,
     )
 
@@ -48,7 +48,7 @@ def test_what_is_written_is_what_the_extension_says(package: Path) -> None:
     content = path.read_bytes()
     assert content.count(b"\n") == 1
     assert content.endswith(b"}\n")
-    with Peer([sys.executable, str(SAMPLE)]) as peer:
+    with ExtensionHost([sys.executable, str(SAMPLE)]) as peer:
         assert json.loads(content) == peer.initialize()["result"]
     assert json.loads(schema.read_bytes())["properties"].keys() >= {"maxOperationTime", "greeting"}
 

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from ext_recorder.http.inject.ext_recorder_agent.connections import peeks
+from tests.support.host import PATIENCE_S
 from tests.support.http_child import document, script
 from tests.support.http_site import serving
-from tests.support.recorder_process import PATIENCE_S, RECORDER
+from tests.support.recorder_process import RECORDER
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

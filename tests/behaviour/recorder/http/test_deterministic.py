@@ -10,9 +10,10 @@ import pytest
 
 from ext_recorder.http.controller import KINDS
 from ext_recorder.http.inject.ext_recorder_agent import determinism
+from tests.support.host import PATIENCE_S
 from tests.support.http_child import document, record, replay, script
 from tests.support.http_site import serving
-from tests.support.recorder_process import PATIENCE_S, RECORDER
+from tests.support.recorder_process import RECORDER
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from ext_recorder.http.inject.ext_recorder_agent.start import AROUND
+from tests.support.host import PATIENCE_S
 from tests.support.http_child import document, record, replay, script
 from tests.support.http_site import serving
-from tests.support.recorder_process import PATIENCE_S, RECORDER, wait_for
+from tests.support.recorder_process import RECORDER, wait_for
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

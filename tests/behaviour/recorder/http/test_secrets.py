@@ -14,7 +14,7 @@ from tests.support.secret_encodings import spellings
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tests.support.recorder_process import Session
+    from tests.support.host import Session
 
 TOKEN = "s3cr3t+Value/that-is~long 42"
 BEARER = "bearer-of-nobody-0123456789"

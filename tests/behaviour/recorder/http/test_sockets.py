@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
 
+from tests.support.host import PATIENCE_S
 from tests.support.http_child import document, script
 from tests.support.http_site import serving
-from tests.support.recorder_process import PATIENCE_S, RECORDER
+from tests.support.recorder_process import RECORDER
 from tests.unit.ext_recorder.sockets.test_server import Client, answer, running
 
 if TYPE_CHECKING:

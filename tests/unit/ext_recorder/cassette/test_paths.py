@@ -11,8 +11,9 @@ import pytest
 
 from ext_recorder.cassette.paths import target_of
 from ext_recorder.errors import UsageError
+from tests.support.host import PATIENCE_S
 from tests.support.player_host import END, cassette
-from tests.support.recorder_process import ECHO, PATIENCE_S, RECORDER, messages, run
+from tests.support.recorder_process import ECHO, RECORDER, messages, run
 
 LINE = b'{"jsonrpc":"2.0","method":"a"}\n'
 EVENTS = """- {t: 0.1, in: '{"jsonrpc":"2.0","method":"a"}'}\n"""

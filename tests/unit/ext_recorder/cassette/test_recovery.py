@@ -9,16 +9,7 @@ import pytest
 from ext_recorder.cassette import recovery
 from ext_recorder.cassette.reader import Reader
 from ext_recorder.errors import CassetteError
-from tests.support.recorder_process import (
-    ECHO,
-    end,
-    hear_line,
-    messages,
-    run,
-    say,
-    start,
-    wait_for,
-)
+from tests.support.recorder_process import ECHO, messages, run, start, wait_for
 from tests.support.recorder_tools import call
 
 if TYPE_CHECKING:
@@ -70,13 +61,13 @@ def test_a_cassette_that_is_there_is_replaced_by_force_only(partial: Path, tmp_p
 def test_a_session_that_still_runs_is_left_alone(tmp_path: Path) -> None:
     cassette = tmp_path / "session.yaml"
     host = start(cassette, ECHO)
-    say(host, b"one\n")
-    hear_line(host)
+    host.write(b"one\n")
+    host.read_line()
     wait_for(tmp_path / "session.yaml.partial", b"one")
     done = recover(f"{cassette}.partial")
     assert done.returncode == 2
     assert "another recorder is writing this cassette" in done.stderr
-    end(host)
+    host.end()
     assert messages(cassette, "out") == [b"one"]
 
 

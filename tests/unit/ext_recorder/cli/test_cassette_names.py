@@ -4,24 +4,12 @@ from __future__ import annotations
 
 import signal
 import socket
-import subprocess
 from typing import TYPE_CHECKING
 
 from ext_recorder.cli.cassette_names import expanded, is_unique, release, reserved
 from ext_recorder.messages.provenance import Live
-from tests.support.recorder_process import (
-    ECHO,
-    PATIENCE_S,
-    RECORDER,
-    Process,
-    end,
-    hear_line,
-    messages,
-    python,
-    run,
-    say,
-    wait_for,
-)
+from tests.support.host import PATIENCE_S, HostProcess
+from tests.support.recorder_process import ECHO, RECORDER, messages, python, run, wait_for
 from tests.unit.ext_recorder.sockets.test_server import Client, running
 
 if TYPE_CHECKING:
@@ -32,19 +20,18 @@ if TYPE_CHECKING:
 LINE = b'{"jsonrpc":"2.0","method":"%d"}\n'
 
 
-def start(*words: str) -> Process:
-    command = [*RECORDER, "record", *words]
-    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, bufsize=0)
+def start(*words: str) -> HostProcess:
+    return HostProcess([*RECORDER, "record", *words])
 
 
 def test_sessions_at_the_same_time_have_a_cassette_each(tmp_path: Path) -> None:
     folder = tmp_path / "new" / "sessions"
     hosts = [start("--dir", str(folder), "--", *ECHO) for _ in range(4)]
     for number, host in enumerate(hosts):
-        say(host, LINE % number)
-        assert hear_line(host) == LINE % number
+        host.write(LINE % number)
+        assert host.read_line() == LINE % number
     for host in hosts:
-        done = end(host)
+        done = host.end()
         assert (done.code, done.err) == (0, b"")
     found = sorted(folder.iterdir())
     assert [path.suffix for path in found] == [".yaml"] * 4
@@ -90,24 +77,24 @@ def test_secrets_and_folders_of_this_machine_are_not_in_a_name(monkeypatch: pyte
 
 
 def test_a_command_that_cannot_be_started_leaves_nothing(tmp_path: Path) -> None:
-    done = end(start("--dir", str(tmp_path), "--", "/no/such/program"))
+    done = start("--dir", str(tmp_path), "--", "/no/such/program").end()
     assert done.code == 127
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_folder_that_cannot_be_written_does_not_stop_the_session(tmp_path: Path) -> None:
     host = start("--dir", "/proc/1/none", "--", *ECHO)
-    say(host, LINE % 1)
-    assert hear_line(host) == LINE % 1
-    done = end(host)
+    host.write(LINE % 1)
+    assert host.read_line() == LINE % 1
+    done = host.end()
     assert done.code == 0
     assert b": /proc/1/none: No such file" in done.err  # told when it is seen: during the session or at its end
 
 
 def test_a_session_of_a_killed_recorder_stays_partial_and_is_recovered(tmp_path: Path) -> None:
     host = start("--dir", str(tmp_path), "--", *ECHO)
-    say(host, LINE % 1)
-    assert hear_line(host) == LINE % 1
+    host.write(LINE % 1)
+    assert host.read_line() == LINE % 1
     host.kill()
     host.communicate(timeout=PATIENCE_S)
     (partial,) = tmp_path.iterdir()
@@ -135,7 +122,7 @@ def test_sessions_of_a_socket_server_have_a_cassette_each(tmp_path: Path) -> Non
 
 
 def test_http_traffic_has_a_file_of_the_same_name(tmp_path: Path) -> None:
-    done = end(start("--dir", str(tmp_path), "--http", "--", *python("pass")[:1], "-c", "print('a line')"))
+    done = start("--dir", str(tmp_path), "--http", "--", *python("pass")[:1], "-c", "print('a line')").end()
     assert (done.code, done.out) == (0, b"a line\n")
     cassette, traffic = sorted(tmp_path.iterdir(), key=lambda path: len(path.name))
     assert traffic.name == f"{cassette.stem}.http.yaml"

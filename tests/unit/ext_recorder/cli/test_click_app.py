@@ -18,7 +18,8 @@ from ext_recorder.protocols.dialect import DIALECTS
 from ext_recorder.replay.replay import ORDERS as PLAYED_ORDERS
 from ext_recorder.tools.convert import NAMES as KNOWN_FORMATS
 from ext_sdk.core.wire.framing import FRAMINGS as KNOWN_FRAMINGS
-from tests.support.recorder_process import ECHO, PATIENCE_S, RECORDER, run
+from tests.support.host import PATIENCE_S
+from tests.support.recorder_process import ECHO, RECORDER, run
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from ext_recorder.cli.commands import COMMANDS
+from tests.support.host import PATIENCE_S
 from tests.support.player_host import cassette
-from tests.support.recorder_process import PATIENCE_S, RECORDER
+from tests.support.recorder_process import RECORDER
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -19,7 +19,8 @@ from ext_recorder.cli.commands import COMMANDS, NAMES
 from ext_recorder.cli.project_file import ProjectFile, folders, searched
 from ext_recorder.cli.settings import Settings, toml
 from ext_recorder.errors import UsageError
-from tests.support.recorder_process import ECHO, PATIENCE_S, RECORDER, run
+from tests.support.host import PATIENCE_S
+from tests.support.recorder_process import ECHO, RECORDER, run
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -11,7 +11,8 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from ext_recorder.conformance.checks import CLAUSES
-from tests.support.recorder_process import PATIENCE_S, RECORDER
+from tests.support.host import PATIENCE_S
+from tests.support.recorder_process import RECORDER
 
 ROOT = Path(__file__).parents[4]
 GREETER = (sys.executable, str(ROOT / "docs" / "examples" / "greeter.py"))

@@ -16,8 +16,9 @@ from ext_recorder.cassette.header import Header, encode_header
 from ext_recorder.cassette.reader import Reader, read_header
 from ext_recorder.errors import UsageError
 from ext_recorder.messages.provenance import Live, check, headline, neutral_command
+from tests.support.host import PATIENCE_S
 from tests.support.player_host import END, cassette
-from tests.support.recorder_process import ECHO, PATIENCE_S, RECORDER, after_headline, python, run
+from tests.support.recorder_process import ECHO, RECORDER, after_headline, python, run
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -15,10 +15,11 @@ from ext_recorder.cli.commands import COMMANDS
 from ext_recorder.errors import UsageError
 from ext_recorder.messages.redaction import Redaction, table
 from ext_recorder.messages.redaction_rules import PatternTooSlow
+from tests.support.host import PATIENCE_S
 from tests.support.http_child import record as record_http
 from tests.support.http_child import script
 from tests.support.http_site import serving
-from tests.support.recorder_process import ECHO, PATIENCE_S, RECORDER, messages, python, run
+from tests.support.recorder_process import ECHO, RECORDER, messages, python, run
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -14,20 +14,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.support.host import PATIENCE_S, HostProcess, read
 from tests.support.recorder_process import (
     ECHO,
-    PATIENCE_S,
-    end,
-    hear,
-    hear_line,
     marks,
     messages,
     patched,
     python,
-    read,
     recorder,
     run,
-    say,
     scribe_of,
     start,
     wait_until_gone,
@@ -37,7 +32,6 @@ from tests.support.recorder_process import (
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tests.support.recorder_process import Process
 
 MIB = 1_048_576
 BINARY = bytes(range(256)) * 4_096  # 1 MiB, without any structure
@@ -52,11 +46,11 @@ def test_every_byte_passes_both_ways_whatever_the_framing_is_said_to_be(cassette
 
 def test_a_chunk_passes_before_its_message_is_whole(cassette: Path) -> None:
     host = start(cassette, ECHO)
-    say(host, b'{"jsonrpc":')
-    assert hear(host, 11) == b'{"jsonrpc":'
-    say(host, b"Content-Length: 5\r\n")
-    assert hear(host, 19) == b"Content-Length: 5\r\n"
-    assert end(host).code == 0
+    host.write(b'{"jsonrpc":')
+    assert host.read(11) == b'{"jsonrpc":'
+    host.write(b"Content-Length: 5\r\n")
+    assert host.read(19) == b"Content-Length: 5\r\n"
+    assert host.end().code == 0
 
 
 def test_stderr_passes_apart_from_stdout(cassette: Path) -> None:
@@ -84,17 +78,17 @@ def test_the_pipes_of_the_child_hold_four_times_what_others_do(cassette: Path) -
 
 def test_the_end_of_the_hosts_input_reaches_a_child_that_goes_on(cassette: Path) -> None:
     host = start(cassette, python("import os\nwhile os.read(0, 99): pass\nos.write(1, b'seen\\n')"))
-    say(host, b"x\n")
-    assert end(host).out == b"seen\n"
+    host.write(b"x\n")
+    assert host.end().out == b"seen\n"
     assert marks(cassette, "eof")[0] == ("eof", "in")
 
 
 def test_the_end_of_the_childs_output_reaches_the_host_while_the_child_goes_on(cassette: Path) -> None:
     child = python("import os; os.write(1, b'last\\n'); os.close(1); os.read(0, 1); raise SystemExit(5)")
     host = start(cassette, child)
-    assert hear(host, 99) == b"last\n"  # up to the end of file
+    assert host.read(99) == b"last\n"  # up to the end of file
     assert host.poll() is None
-    assert end(host).code == 5
+    assert host.end().code == 5
     assert marks(cassette, "eof", "exit") == [("eof", "out"), ("eof", "in"), ("eof", "err"), ("exit", 5)]
 
 
@@ -111,7 +105,7 @@ def test_a_child_sees_that_the_host_has_stopped_reading(cassette: Path) -> None:
     host = start(cassette, child)
     assert host.stdout is not None
     host.stdout.close()
-    say(host, b"x")
+    host.write(b"x")
     assert host.wait(PATIENCE_S) == 9
     assert host.stdin is not None
     assert host.stderr is not None
@@ -122,23 +116,23 @@ def test_a_child_sees_that_the_host_has_stopped_reading(cassette: Path) -> None:
 def test_a_child_dies_of_a_closed_pipe_as_it_would_without_the_recorder(cassette: Path) -> None:
     child = python("import os, signal; signal.signal(signal.SIGPIPE, signal.SIG_DFL)\nwhile True: os.write(1, b'x')")
     host = start(cassette, child)
-    hear(host, 10)
+    host.read(10)
     assert host.stdout is not None
     host.stdout.close()
     assert host.wait(PATIENCE_S) == -13
-    end(host)
+    host.end()
     assert marks(cassette, "exit") == [("exit", "SIGPIPE")]
 
 
 def test_the_host_sees_that_the_child_has_closed_its_input(cassette: Path) -> None:
     child = python("import os, signal; os.close(0); os.write(1, b'closed\\n'); signal.pause()")
     host = start(cassette, child)
-    assert hear_line(host) == b"closed\n"
+    assert host.read_line() == b"closed\n"
     with pytest.raises(BrokenPipeError):
-        say(host, b"x" * MIB)
+        host.write(b"x" * MIB)
     host.terminate()
     with contextlib.suppress(BrokenPipeError):
-        end(host)
+        host.end()
     assert host.returncode == -15
 
 
@@ -161,8 +155,8 @@ def test_a_host_that_writes_everything_before_it_reads_does_not_deadlock(cassett
     host = start(cassette, child)
     line = b"x" * 65_535 + b"\n"
     for _ in range(64):
-        say(host, line)
-    session = end(host)
+        host.write(line)
+    session = host.end()
     assert session.out == (b"y" * 65_535 + b"\n") * 64 + b"4194304\n"
 
 
@@ -174,8 +168,8 @@ def test_a_reader_of_stdout_alone_gets_it_while_stderr_is_full(cassette: Path) -
         "os._exit(0)"
     )
     host = start(cassette, child)
-    assert hear(host, MIB) == b"o" * MIB
-    assert end(host).code == 0
+    assert host.read(MIB) == b"o" * MIB
+    assert host.end().code == 0
 
 
 FLOOD = python("import os\nline = b'z' * 999 + b'\\n'\nfor _ in range(200): os.write(1, line * 65)")
@@ -196,7 +190,7 @@ def test_the_wire_waits_for_a_scribe_that_is_far_behind(cassette: Path) -> None:
         taken += len(piece)
     assert taken < 5_000_000  # the queue, a batch, and what the pipes hold
     os.kill(scribe, signal.SIGCONT)
-    session = end(host)
+    session = host.end()
     assert taken + len(session.out) == FLOOD_BYTES
     assert len(messages(cassette, "out")) == 13_000
 
@@ -205,7 +199,7 @@ def test_a_scribe_that_takes_nothing_any_more_is_given_up(cassette: Path) -> Non
     host = flooded(cassette, "proxy.QUEUE_BYTES = 1_000_000", "event_queue.STALL_S = 0.1", "proxy.STALL_CHECK_MS = 10")
     scribe = scribe_of(host)
     os.kill(scribe, signal.SIGSTOP)
-    session = end(host)
+    session = host.end()
     wait_until_gone(scribe)
     assert (session.code, len(session.out)) == (0, FLOOD_BYTES)
     assert session.err.startswith(b"ext-recorder: recording stopped, the session continues: the disk is too slow")
@@ -228,21 +222,18 @@ def test_a_scribe_that_works_on_one_batch_for_long_is_waited_for(cassette: Path)
     limits = ("proxy.QUEUE_BYTES = 1_000_000", "event_queue.STALL_S = 1", "proxy.STALL_CHECK_MS = 10")
     urgent = "writer_process.NICENESS = 0"  # on a busy machine, a nice process gets no processor time for a second
     host = flooded(cassette, *limits, urgent, WORKING)
-    session = end(host)
+    session = host.end()
     assert (session.code, session.err) == (0, b"")
     assert len(messages(cassette, "out")) == 13_000
 
 
-def flooded(cassette: Path, *changes: str) -> Process:
+def flooded(cassette: Path, *changes: str) -> HostProcess:
     """A session whose child floods its output once the recorder is known to run."""
     child = [*FLOOD[:-1], "import os; os.write(2, b'!'); os.read(0, 1)\n" + FLOOD[-1]]
-    pipe = subprocess.PIPE
-    host = subprocess.Popen(
-        patched(recorder(cassette, child), *changes), stdin=pipe, stdout=pipe, stderr=pipe, bufsize=0
-    )
+    host = HostProcess(patched(recorder(cassette, child), *changes))
     assert host.stderr is not None
     assert read(host.stderr.fileno(), 1) == b"!"
-    say(host, b"x")
+    host.write(b"x")
     return host
 
 
@@ -354,7 +345,7 @@ def test_further_files_go_to_the_child_and_stay_with_nobody_else(cassette: Path)
 def test_what_the_child_said_last_arrives_though_the_host_reads_it_after_the_exit(cassette: Path) -> None:
     host = start(cassette, python("import os; os.write(1, b'x' * 65536); os.write(2, b'y' * 65536)"))
     assert host.wait(PATIENCE_S) == 0
-    session = end(host)
+    session = host.end()
     assert (len(session.out), len(session.err)) == (65_536, 65_536)
 
 
@@ -364,10 +355,10 @@ def test_a_child_that_is_stopped_in_mid_flood_ends_at_once_and_loses_nothing_of_
     host = start(cassette, python("import os\nos.write(2, b'go')\nwhile True: os.write(1, b'line\\n' * 1000)"))
     assert host.stderr is not None
     assert read(host.stderr.fileno(), 2) == b"go"
-    first = hear(host, 10)
+    first = host.read(10)
     host.terminate()
     assert host.wait(PATIENCE_S) == -15
-    assert first + end(host).out == wire(cassette, "out")
+    assert first + host.end().out == wire(cassette, "out")
 
 
 def test_a_process_that_the_child_leaves_behind_does_not_hold_the_host_up_and_is_still_heard(cassette: Path) -> None:

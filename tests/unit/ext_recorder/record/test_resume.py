@@ -11,7 +11,8 @@ import pytest
 
 from ext_recorder.cassette.events import Data
 from ext_recorder.cassette.reader import Reader
-from tests.support.recorder_process import PATIENCE_S, RECORDER, after_headline
+from tests.support.host import PATIENCE_S
+from tests.support.recorder_process import RECORDER, after_headline
 
 if TYPE_CHECKING:
     from pathlib import Path

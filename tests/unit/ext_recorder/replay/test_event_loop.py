@@ -21,8 +21,8 @@ from ext_recorder.replay.faults import FaultInjector, parse_fault_rules
 from ext_recorder.replay.player import Divergence
 from ext_recorder.replay.replay import MAX, Options, make_action_buffer, make_player
 from ext_sdk.core.wire.framing import FRAMINGS
+from tests.support.host import PATIENCE_S as PROCESS_PATIENCE_S
 from tests.support.player_host import END, cassette
-from tests.support.recorder_process import PATIENCE_S as PROCESS_PATIENCE_S
 from tests.support.recorder_process import RECORDER
 
 if TYPE_CHECKING:

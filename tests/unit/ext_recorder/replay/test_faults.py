@@ -12,7 +12,8 @@ import pytest
 from ext_recorder.errors import UsageError
 from ext_recorder.protocols.dialect import DIALECTS
 from ext_recorder.replay.faults import KINDS, parse_fault_rules
-from tests.support.recorder_process import PATIENCE_S, RECORDER
+from tests.support.host import PATIENCE_S
+from tests.support.recorder_process import RECORDER
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from ext_recorder.replay.replay import Options
+from tests.support.host import PATIENCE_S
 from tests.support.player_host import END, Host, cassette, message_of
-from tests.support.recorder_process import PATIENCE_S, RECORDER
+from tests.support.recorder_process import RECORDER
 
 LIST = '{"jsonrpc":"2.0","id":%s,"method":"tools/list"}'
 CALL = '{"jsonrpc":"2.0","id":%s,"method":"tools/call","params":{"name":"%s","_meta":{"progressToken":%s}}}'

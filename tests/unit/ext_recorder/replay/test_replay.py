@@ -15,20 +15,9 @@ from ext_recorder.replay.event_loop import EXIT_CANNOT_PLAY
 from ext_recorder.replay.player import EXIT_DIFFERS
 from ext_sdk.core.wire.frames import Frame
 from ext_sdk.core.wire.framing import FRAMINGS
+from tests.support.host import PATIENCE_S, HostProcess, read
 from tests.support.player_host import END, cassette
-from tests.support.recorder_process import (
-    PATIENCE_S,
-    RECORDER,
-    Process,
-    after_headline,
-    end,
-    hear,
-    hear_line,
-    python,
-    read,
-    run,
-    say,
-)
+from tests.support.recorder_process import RECORDER, after_headline, python, run
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -56,8 +45,8 @@ def replay(path: Path, *options: str, stdin: bytes = b"") -> subprocess.Complete
     return subprocess.run(replayer(path, *options), input=stdin, capture_output=True, timeout=PATIENCE_S, check=False)
 
 
-def start(command: Sequence[str]) -> Process:
-    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, bufsize=0)
+def start(command: Sequence[str]) -> HostProcess:
+    return HostProcess(command)
 
 
 # --- The process ----------------------------------------------------------------------------------------------------
@@ -91,8 +80,8 @@ def test_the_report_is_written_before_the_last_answer(path: Path, order: str) ->
     report = path.with_name("report.ndjson")
     command = replayer(cassette(path, ONE_CALL + END), "--order", order, "--report", str(report))
     with start(command) as host:
-        say(host, b'{"jsonrpc":"2.0","id":1,"method":"shutdown","params":{}}\n')
-        assert b"never recorded" in hear_line(host)
+        host.write(b'{"jsonrpc":"2.0","id":1,"method":"shutdown","params":{}}\n')
+        assert b"never recorded" in host.read_line()
         *_, line = report.read_text().splitlines()
         assert json.loads(line)["exit"] == 3
         host.kill()
@@ -100,22 +89,22 @@ def test_the_report_is_written_before_the_last_answer(path: Path, order: str) ->
 
 def test_it_answers_at_once_while_its_input_stays_open(path: Path) -> None:
     with start(replayer(cassette(path, ONE_CALL + END))) as host:
-        say(host, CALL[:10])
-        say(host, CALL[10:])
-        assert hear_line(host) == ANSWER
-        assert end(host).code == 0
+        host.write(CALL[:10])
+        host.write(CALL[10:])
+        assert host.read_line() == ANSWER
+        assert host.end().code == 0
 
 
 def test_what_the_child_said_first_needs_no_input(path: Path) -> None:
     with start(replayer(cassette(path, "- {t: 0.1, out: 'banner'}\n" + END))) as host:
-        assert hear_line(host) == b"banner\n"
-        assert end(host).code == 0
+        assert host.read_line() == b"banner\n"
+        assert host.end().code == 0
 
 
 def test_a_child_that_ends_by_itself_ends_while_its_input_is_open(path: Path) -> None:
     with start(replayer(cassette(path, ONE_CALL + "- {t: 1, eof: out}\n- {t: 1, exit: 5}"))) as host:
-        say(host, CALL)
-        assert hear(host, 1000) == ANSWER
+        host.write(CALL)
+        assert host.read(1000) == ANSWER
         assert host.wait(PATIENCE_S) == 5
 
 
@@ -130,15 +119,15 @@ def test_a_child_that_was_ended_by_a_signal_is_ended_by_it(path: Path, name: str
 def test_a_recorded_signal_is_taken_as_the_recorded_child_took_it(path: Path) -> None:
     events = "- {t: 0.1, out: 'ready'}\n- {t: 1, signal: SIGTERM}\n- {t: 2, out: 'saved'}\n- {t: 3, exit: 0}"
     with start(replayer(cassette(path, events, protocol="raw"))) as host:
-        assert hear_line(host) == b"ready\n"
+        assert host.read_line() == b"ready\n"
         host.send_signal(signal.SIGTERM)
-        assert hear_line(host) == b"saved\n"
+        assert host.read_line() == b"saved\n"
         assert host.wait(PATIENCE_S) == 0
 
 
 def test_a_signal_that_was_not_recorded_ends_it(path: Path) -> None:
     with start(replayer(cassette(path, "- {t: 0.1, out: 'ready'}\n" + END, protocol="raw"))) as host:
-        assert hear_line(host) == b"ready\n"
+        assert host.read_line() == b"ready\n"
         host.send_signal(signal.SIGTERM)
         assert host.wait(PATIENCE_S) == -signal.SIGTERM
 
@@ -146,9 +135,9 @@ def test_a_signal_that_was_not_recorded_ends_it(path: Path) -> None:
 def test_stdout_is_closed_where_the_child_closed_it(path: Path) -> None:
     events = "- {t: 0.1, out: 'all'}\n- {t: 0.2, eof: out}\n" + END
     with start(replayer(cassette(path, events, protocol="raw"))) as host:
-        assert hear(host, 1000) == b"all\n"  # up to the end of file, while the process lives
+        assert host.read(1000) == b"all\n"  # up to the end of file, while the process lives
         assert host.poll() is None
-        assert end(host).code == 0
+        assert host.end().code == 0
 
 
 def test_a_miss_is_told_and_makes_the_exit_code(path: Path) -> None:
@@ -249,9 +238,9 @@ def many(path: Path, count: int, size: int = 200) -> tuple[bytes, bytes]:
 def test_a_host_that_writes_long_before_it_reads_is_not_waited_for(path: Path) -> None:
     calls, answers = many(path, 10_000)  # 2.5 MB in each direction, where a pipe holds 64 KiB
     with start(replayer(path)) as host:
-        say(host, calls)
-        assert hear(host, len(answers)) == answers
-        assert end(host).code == 0
+        host.write(calls)
+        assert host.read(len(answers)) == answers
+        assert host.end().code == 0
 
 
 def test_memory_does_not_grow_with_the_cassette(path: Path) -> None:
@@ -260,11 +249,11 @@ def test_memory_does_not_grow_with_the_cassette(path: Path) -> None:
         step = 100
         lines, replies = calls.splitlines(keepends=True), answers.splitlines(keepends=True)
         for at in range(0, len(lines), step):
-            say(host, b"".join(lines[at : at + step]))
+            host.write(b"".join(lines[at : at + step]))
             expected = b"".join(replies[at : at + step])
-            assert hear(host, len(expected)) == expected
+            assert host.read(len(expected)) == expected
         assert peak_memory(host) < 40_000  # the cassette has 27,000
-        assert end(host).code == 0
+        assert host.end().code == 0
 
 
 def test_what_a_child_said_at_great_length_is_not_held_in_memory(path: Path) -> None:
@@ -273,18 +262,18 @@ def test_what_a_child_said_at_great_length_is_not_held_in_memory(path: Path) -> 
     call, _, answer = (each.strip() for each in ONE_CALL.strip().splitlines())
     cassette(path, "\n".join([call, *[f"- {{t: 1, out: '{line}'}}"] * count, answer, END]))
     with start(replayer(path)) as host:
-        say(host, CALL + b'{"too":"early"}\n')
+        host.write(CALL + b'{"too":"early"}\n')
         assert host.stdout is not None
         left = count * (len(line) + 1)
         while left and (piece := read(host.stdout.fileno(), min(left, 65_536))):
             left -= len(piece)
         assert left == 0
-        assert hear(host, len(ANSWER)) == ANSWER
+        assert host.read(len(ANSWER)) == ANSWER
         assert peak_memory(host) < 40_000
-        assert b'{"too":"early"}' in end(host).err
+        assert b'{"too":"early"}' in host.end().err
 
 
-def peak_memory(host: Process) -> int:
+def peak_memory(host: HostProcess) -> int:
     """KiB."""
     with open(f"/proc/{host.pid}/status") as status:  # noqa: PTH123
         return next(int(line.split()[1]) for line in status if line.startswith("VmHWM"))
@@ -295,7 +284,7 @@ def test_a_host_that_is_gone_ends_it(path: Path) -> None:
     with start(replayer(path)) as host:
         assert host.stdout is not None
         host.stdout.close()
-        say(host, calls)
+        host.write(calls)
         assert host.stdin is not None
         host.stdin.close()
         assert host.wait(PATIENCE_S) == 0
@@ -400,7 +389,7 @@ while True:
 """
 
 
-def frames(host: Process, framing: str, count: int) -> bytes:
+def frames(host: HostProcess, framing: str, count: int) -> bytes:
     """Read so many frames, and what is between them."""
     assert host.stdout is not None
     decoder = FRAMINGS[framing].decoder()
@@ -417,20 +406,20 @@ def frames(host: Process, framing: str, count: int) -> bytes:
     return wire
 
 
-def converse(host: Process, framing: str, ids: tuple[object, object], last: str) -> tuple[bytes, bytes, int]:
+def converse(host: HostProcess, framing: str, ids: tuple[object, object], last: str) -> tuple[bytes, bytes, int]:
     """Be the host of CHILD: all that it said, and how it ended."""
     out = b""
     for turn in range(2):
         first = {"jsonrpc": "2.0", "id": ids[0], "method": "run", "params": {"turn": turn}}
-        say(host, framed(framing, first))
+        host.write(framed(framing, first))
         greeting = 1 if framing == "ndjson" and turn == 0 else 0  # a line that is no message is a frame nevertheless
         out += frames(host, framing, greeting + 2)
-        say(host, framed(framing, {"jsonrpc": "2.0", "id": 1, "result": "yes"}))
-        say(host, framed(framing, {"jsonrpc": "2.0", "id": ids[1], "method": "run", "params": {}}))
+        host.write(framed(framing, {"jsonrpc": "2.0", "id": 1, "result": "yes"}))
+        host.write(framed(framing, {"jsonrpc": "2.0", "id": ids[1], "method": "run", "params": {}}))
         out += frames(host, framing, 3)
     if last:
-        say(host, framed(framing, {"jsonrpc": "2.0", "method": last}))
-    done = end(host)
+        host.write(framed(framing, {"jsonrpc": "2.0", "method": last}))
+    done = host.end()
     return out + done.out, done.err, done.code
 
 

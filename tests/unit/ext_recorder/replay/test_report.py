@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import json
 import signal
-import subprocess
 import sys
 from typing import TYPE_CHECKING
 
 import pytest
 
 from ext_recorder.replay.report import MOST, Report
+from tests.support.host import PATIENCE_S, HostProcess
 from tests.support.http_child import record
 from tests.support.http_stub import Stub
 from tests.support.player_host import END, cassette
-from tests.support.recorder_process import PATIENCE_S, RECORDER, Process, end, hear_line, python, run, say, start
+from tests.support.recorder_process import RECORDER, python, run, start
 from tests.unit.ext_recorder.sockets.test_server import Client, running
 
 if TYPE_CHECKING:
@@ -37,12 +37,11 @@ def lines(report: Path) -> list[dict[str, object]]:
     return [json.loads(line) for line in report.read_text().splitlines()]
 
 
-def replayer(*words: str) -> Process:
-    pipe = subprocess.PIPE
-    return subprocess.Popen([*RECORDER, "replay", *words], stdin=pipe, stdout=pipe, stderr=pipe, bufsize=0)
+def replayer(*words: str) -> HostProcess:
+    return HostProcess([*RECORDER, "replay", *words])
 
 
-def kill(host: Process) -> None:
+def kill(host: HostProcess) -> None:
     host.kill()
     host.communicate(timeout=PATIENCE_S)
 
@@ -51,12 +50,12 @@ def kill(host: Process) -> None:
 def test_a_killed_replay_has_reported_all_that_its_host_has_received(tmp_path: Path, report: Path, order: str) -> None:
     path = cassette(tmp_path / "session.yaml", SESSION + END)
     host = replayer(str(path), f"--order={order}", f"--report={report}")
-    say(host, KNOWN)
-    hear_line(host)
+    host.write(KNOWN)
+    host.read_line()
     (begun,) = lines(report)
     assert (begun["cassette"], begun["exit"], begun["told"]) == (str(path), None, [])
-    say(host, UNKNOWN)
-    assert b"never recorded" in hear_line(host)
+    host.write(UNKNOWN)
+    assert b"never recorded" in host.read_line()
     *_, last = lines(report)
     assert (last["session"], last["exit"]) == (begun["session"], None)
     assert "never recorded" in str(last["told"])
@@ -68,8 +67,8 @@ def test_the_last_line_of_each_session_has_everything(tmp_path: Path, report: Pa
     path = cassette(tmp_path / "session.yaml", SESSION + END)
     for said in (KNOWN, UNKNOWN):
         host = replayer(str(path), f"--report={report}")
-        say(host, said)
-        end(host)
+        host.write(said)
+        host.end()
     sessions = {line["session"]: line for line in lines(report)}
     first, second = sessions.values()
     assert (first["exit"], first["told"]) == (0, [])
@@ -105,8 +104,8 @@ def test_with_http_traffic(tmp_path: Path, report: Path) -> None:
     with Stub() as server:
         url = server.origin.encode()
         host = replayer("--http", f"--report={report}", str(path), "--", sys.executable, "-c", program)
-        say(host, b"%b/count/1\n" % url)
-        assert hear_line(host) == b"refused\n"
+        host.write(b"%b/count/1\n" % url)
+        assert host.read_line() == b"refused\n"
         *_, last = lines(report)
         assert last["exit"] is None
         assert f"{path.with_name('session.http.yaml')}: " in str(last["told"])
@@ -123,19 +122,19 @@ def test_new_episodes_report_the_end_of_the_live_session(cassette: Path, report:
     )
     run(cassette, child, "--protocol=jsonrpc", stdin=KNOWN)
     host = start(cassette, child, "--protocol=jsonrpc", "--mode=new_episodes", f"--report={report}")
-    say(host, KNOWN)
-    hear_line(host)
-    say(host, UNKNOWN)
-    hear_line(host)
+    host.write(KNOWN)
+    host.read_line()
+    host.write(UNKNOWN)
+    host.read_line()
     assert lines(report)[-1]["exit"] is None
-    assert end(host).code == 7
+    assert host.end().code == 7
     assert lines(report)[-1]["exit"] == 7
 
 
 def test_a_report_that_cannot_be_written_is_refused_before_the_session(tmp_path: Path) -> None:
     path = cassette(tmp_path / "session.yaml", SESSION + END)
     for place in (tmp_path, tmp_path / "none" / "report.jsonl"):
-        done = end(replayer(str(path), f"--report={place}"))
+        done = replayer(str(path), f"--report={place}").end()
         assert (done.code, done.out) == (2, b"")
         assert f"--report {place}: can't be written: ".encode() in done.err
 

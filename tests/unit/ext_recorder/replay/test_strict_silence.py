@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 from typing import TYPE_CHECKING
 
@@ -12,8 +11,8 @@ import pytest
 from ext_recorder.cassette.events import Data
 from ext_recorder.cassette.reader import Reader
 from ext_recorder.replay.replay import Options
+from tests.support.host import HostProcess
 from tests.support.player_host import END, Host, cassette
-from tests.support.recorder_process import end, hear_line, say
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -121,13 +120,11 @@ def test_a_call_that_its_host_takes_back_waits_for_that(path: Path) -> None:
 def test_a_replay_never_hangs_beside_a_host_that_waits(path: Path) -> None:
     cassette(path, PIPELINED, protocol="jsonrpc")
     command = [sys.executable, "-c", IMPATIENT, "replay", str(path)]
-    with subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, bufsize=0
-    ) as process:
+    with HostProcess(command) as process:
         for call, answer in zip(CALLS, ANSWERS, strict=True):
-            say(process, f"{call}\n".encode())
-            assert hear_line(process) == f"{answer}\n".encode()
-        assert end(process).code == 0
+            process.write(f"{call}\n".encode())
+            assert process.read_line() == f"{answer}\n".encode()
+        assert process.end().code == 0
 
 
 def test_what_was_played_early_is_in_the_cassette_that_new_episodes_makes(path: Path) -> None:
@@ -135,14 +132,12 @@ def test_what_was_played_early_is_in_the_cassette_that_new_episodes_makes(path: 
     child = "import sys\nfor line in sys.stdin: print(line.replace('method', 'result').strip(), flush=True)"
     options = ["--mode=new_episodes", "--accept-command", str(path)]
     command = [sys.executable, "-c", IMPATIENT, "record", *options, "--", sys.executable, "-c", child]
-    with subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, bufsize=0
-    ) as process:
-        say(process, f"{CALLS[0]}\n".encode())
-        assert hear_line(process) == f"{ANSWERS[0]}\n".encode()
-        say(process, b'{"jsonrpc":"2.0","id":4,"method":"new"}\n')
-        assert hear_line(process) == b'{"jsonrpc":"2.0","id":4,"result":"new"}\n'
-        assert end(process).code == 0
+    with HostProcess(command) as process:
+        process.write(f"{CALLS[0]}\n".encode())
+        assert process.read_line() == f"{ANSWERS[0]}\n".encode()
+        process.write(b'{"jsonrpc":"2.0","id":4,"method":"new"}\n')
+        assert process.read_line() == b'{"jsonrpc":"2.0","id":4,"result":"new"}\n'
+        assert process.end().code == 0
     with Reader(path) as reader:
         said = [event.payload.decode() for event in reader if isinstance(event, Data) and event.kind == "out"]
     assert said == [ANSWERS[0], '{"jsonrpc":"2.0","id":4,"result":"new"}']

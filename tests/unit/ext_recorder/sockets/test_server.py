@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Self
 import pytest
 
 from ext_recorder.cassette.reader import Reader
-from tests.support.recorder_process import PATIENCE_S, RECORDER
+from tests.support.host import PATIENCE_S
+from tests.support.recorder_process import RECORDER
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

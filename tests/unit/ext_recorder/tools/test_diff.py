@@ -11,8 +11,9 @@ import pytest
 
 from ext_recorder.errors import CassetteError
 from ext_recorder.tools.diff import diff
+from tests.support.host import PATIENCE_S
 from tests.support.player_host import cassette
-from tests.support.recorder_process import PATIENCE_S, RECORDER
+from tests.support.recorder_process import RECORDER
 from tests.unit.ext_recorder.tools.test_trim import answer, ask, log
 
 if TYPE_CHECKING:

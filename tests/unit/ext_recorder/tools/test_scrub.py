@@ -15,8 +15,9 @@ from ext_recorder.cassette.reader import Reader
 from ext_recorder.errors import CassetteError
 from ext_recorder.messages.redaction import Redaction
 from ext_recorder.tools.scrub import scrub
+from tests.support.host import PATIENCE_S
 from tests.support.player_host import cassette
-from tests.support.recorder_process import PATIENCE_S, RECORDER, events
+from tests.support.recorder_process import RECORDER, events
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -13,7 +13,8 @@ import pytest
 from ext_recorder.errors import UsageError
 from ext_recorder.record.config import MODES
 from ext_recorder.tools import shim
-from tests.support.recorder_process import ECHO, PATIENCE_S, RECORDER, hear_line, messages, run
+from tests.support.host import PATIENCE_S, HostProcess
+from tests.support.recorder_process import ECHO, RECORDER, messages, run
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -170,8 +171,8 @@ def test_options_go_along(tmp_path: Path) -> None:
 def test_the_shim_is_replaced_by_the_recorder_which_dies_as_the_child_does(tmp_path: Path) -> None:
     program = "import os, signal; print(os.getppid(), flush=True); signal.pause()"
     write(str(tmp_path / "child"), str(tmp_path / "c.yaml"), "--", sys.executable, "-c", program)
-    host = subprocess.Popen([str(tmp_path / "child")], stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0)
-    assert int(hear_line(host)) == host.pid
+    host = HostProcess([str(tmp_path / "child")])
+    assert int(host.read_line()) == host.pid
     host.terminate()
     assert host.wait(PATIENCE_S) == -15
     host.communicate()

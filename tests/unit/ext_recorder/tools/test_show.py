@@ -16,8 +16,9 @@ import pytest
 from ext_recorder.cassette.header import Header, encode_header, encode_trailer
 from ext_recorder.errors import CassetteError
 from ext_recorder.tools.show import show
+from tests.support.host import PATIENCE_S
 from tests.support.player_host import END, cassette
-from tests.support.recorder_process import PATIENCE_S, RECORDER
+from tests.support.recorder_process import RECORDER
 
 if TYPE_CHECKING:
     from pathlib import Path

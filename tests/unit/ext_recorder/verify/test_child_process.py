@@ -16,8 +16,9 @@ import pytest
 
 from ext_recorder.cassette.reader import Reader
 from ext_sdk.core.wire.framing import FRAMINGS
+from tests.support.host import PATIENCE_S
 from tests.support.player_host import cassette
-from tests.support.recorder_process import PATIENCE_S, RECORDER, messages, python, run, wait_until_gone
+from tests.support.recorder_process import RECORDER, messages, python, run, wait_until_gone
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -17,15 +17,15 @@ from ext_recorder.cassette.events import Data, Mark
 from ext_recorder.cassette.reader import Reader
 from tests.peers.conversations import Names, inside, kaiak, tells, waza, write_evals
 from tests.peers.conversations import call as request
-from tests.support.recorder_process import PATIENCE_S, RECORDER
-from tests.support.session_host import connected
+from tests.support.host import PATIENCE_S, connected
+from tests.support.recorder_process import RECORDER
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from typing import TypeAlias
 
+    from tests.support.host import MessageStream
     from tests.support.ports import NewPort
-    from tests.support.session_host import Speaker
 
     # Gives addresses of a kind that nobody listens at.
     Free: TypeAlias = Callable[[str], str]
@@ -79,17 +79,17 @@ def verify(path: Path, *words: str, options: tuple[str, ...] = ()) -> subprocess
     return subprocess.run(command, env=ENVIRONMENT, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
 
 
-def two_at_once(one: Speaker, other: Speaker, folder: Path) -> None:
+def two_at_once(one: MessageStream, other: MessageStream, folder: Path) -> None:
     """Two clients of waza: the second asks, in the middle, for the run that the first was told of."""
     path = str(folder / "evals/functions/eval.yaml")
-    one.say(request(1, "eval.run", path=path, executor="never"))
+    one.send(request(1, "eval.run", path=path, executor="never"))
     run = str(inside(one.next(), "result")["runId"])
-    other.say(request(1, "task.list", path=path))
+    other.send(request(1, "task.list", path=path))
     other.next()
     one.until(tells("eval.progress", event="run_complete"))
-    other.say(request(2, "eval.get", path=path))
+    other.send(request(2, "eval.get", path=path))
     other.next()
-    one.say(request(2, "run.status", runId=run), request(3, "run.cancel", runId=run))
+    one.send(request(2, "run.status", runId=run), request(3, "run.cancel", runId=run))
     one.next()
     one.next()
 
@@ -106,7 +106,7 @@ def folder(tmp_path: Path) -> Path:
 def session(path: Path, name: str, server: str, folder: Path, *, started: bool = True) -> Path:
     """A recorded session of a peer that listens at `server`."""
     framing = {"waza": "ndjson", "kaiak": "content-length"}[name]
-    talk: Callable[[Speaker, Names, Path], None] = {"waza": waza, "kaiak": kaiak}[name]
+    talk: Callable[[MessageStream, Names, Path], None] = {"waza": waza, "kaiak": kaiak}[name]
     with recorded(path, name, server, started=started) as address:
         first, one = connected(address, framing)
         second, other = connected(address, framing)

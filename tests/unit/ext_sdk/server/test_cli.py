@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.host import PATIENCE_SECONDS, PROBE, Peer, execute
+from tests.support.host import PATIENCE_S, PROBE, ExtensionHost, execute
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -26,7 +26,7 @@ def probe(*arguments: str, env: dict[str, str] | None = None, stdin: str = "") -
         input=stdin,
         capture_output=True,
         text=True,
-        timeout=PATIENCE_SECONDS,
+        timeout=PATIENCE_S,
         env=os.environ | (env or {}),
         check=False,
     )
@@ -52,14 +52,14 @@ def test_help_tells_what_it_is_for_and_what_it_can_do() -> None:
 
 def test_its_version_and_its_manifest_are_told() -> None:
     assert probe("--version").stdout == "ext-probe 1.2.3\n"
-    with Peer() as peer:
+    with ExtensionHost() as peer:
         assert json.loads(probe("--manifest").stdout) == peer.initialize()["result"]
 
 
 def test_on_a_terminal_without_input_it_explains_itself() -> None:
     terminal, end = pty.openpty()
     with subprocess.Popen(PROBE, stdin=end, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
-        out, err = process.communicate(timeout=PATIENCE_SECONDS)
+        out, err = process.communicate(timeout=PATIENCE_S)
     os.close(terminal)
     os.close(end)
     assert process.returncode == 0
@@ -233,9 +233,9 @@ def test_an_interrupted_call_closes_its_state_and_exits_130(tmp_path: Path) -> N
     os.mkfifo(tmp_path / "started")
     reader = os.open(tmp_path / "started", os.O_RDWR)
     args = json.dumps({"started": str(tmp_path / "started")})
-    with Peer([*PROBE, "call", "wait-for-stop", args]) as peer:
-        assert select.select([reader], [], [], PATIENCE_SECONDS)[0]
-        peer.signal(signal.SIGINT)
+    with ExtensionHost([*PROBE, "call", "wait-for-stop", args]) as peer:
+        assert select.select([reader], [], [], PATIENCE_S)[0]
+        peer.process.send_signal(signal.SIGINT)
         assert peer.exit_code() == 130
         assert peer.stderr == ""
     os.close(reader)
@@ -266,7 +266,7 @@ def test_what_a_terminal_cannot_show_is_escaped(options: list[str], encoding: st
 def test_a_reader_that_has_seen_enough_is_no_fault(arguments: list[str]) -> None:
     reader, writer = os.pipe()
     os.close(reader)
-    with Peer([*PROBE, *arguments], stdout=writer) as peer:
+    with ExtensionHost([*PROBE, *arguments], stdout=writer) as peer:
         os.close(writer)
         assert peer.exit_code() in (0, 1)
         assert peer.stderr == ""
@@ -274,7 +274,7 @@ def test_a_reader_that_has_seen_enough_is_no_fault(arguments: list[str]) -> None
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")  # noqa: PTH110
 def test_a_full_disk_behind_stdout_is_told() -> None:
-    with open("/dev/full", "wb") as full, Peer([*PROBE, "--manifest"], stdout=full) as peer:  # noqa: PTH123
+    with open("/dev/full", "wb") as full, ExtensionHost([*PROBE, "--manifest"], stdout=full) as peer:  # noqa: PTH123
         assert peer.exit_code() == 1
         assert peer.stderr == "ext-probe: stdout: No space left on device\n"
 
@@ -289,7 +289,7 @@ def test_one_shot_use_takes_its_configuration_from_the_command_line() -> None:
 
 
 def test_a_configuration_of_the_host_replaces_that_of_the_command_line() -> None:
-    with Peer([*PROBE, "--config", '{"greeting": "hi"}']) as peer:
+    with ExtensionHost([*PROBE, "--config", '{"greeting": "hi"}']) as peer:
         assert peer.initialize({"greeting": "hey"})["result"]
         assert peer.outputs("circumstances")["greeting"] == "hey"
 

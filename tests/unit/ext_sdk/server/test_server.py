@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.host import PATIENCE_SECONDS, PROBE, Peer, execute, request
+from tests.support.host import PATIENCE_S, PROBE, ExtensionHost, execute, request
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -35,7 +35,7 @@ class Fifo:
         """The next line that an operation writes."""
         text = b""
         while not text.endswith(b"\n"):
-            assert select.select([self._descriptor], [], [], PATIENCE_SECONDS)[0], "the operation says nothing"
+            assert select.select([self._descriptor], [], [], PATIENCE_S)[0], "the operation says nothing"
             text += os.read(self._descriptor, 1)
         return text.decode().strip()
 
@@ -73,8 +73,8 @@ def meeting(meetings: list[Meeting]) -> Meeting:
 
 
 @pytest.fixture
-def peer() -> Iterator[Peer]:
-    with Peer() as peer:
+def peer() -> Iterator[ExtensionHost]:
+    with ExtensionHost() as peer:
         yield peer
 
 
@@ -86,7 +86,7 @@ def shown(error: object) -> tuple[object, str]:
 # --- Sessions ---
 
 
-def test_a_session_goes_from_initialize_to_shutdown(peer: Peer) -> None:
+def test_a_session_goes_from_initialize_to_shutdown(peer: ExtensionHost) -> None:
     manifest = peer.initialize()["result"]
     assert isinstance(manifest, dict)
     assert (manifest["name"], manifest["version"], manifest["protocolVersion"]) == ("probe", "1.2.3", "0.0.1")
@@ -101,7 +101,7 @@ def test_a_session_goes_from_initialize_to_shutdown(peer: Peer) -> None:
     assert peer.exit_code() == 0
 
 
-def test_logs_come_before_their_result_in_their_order(peer: Peer) -> None:
+def test_logs_come_before_their_result_in_their_order(peer: ExtensionHost) -> None:
     peer.send(execute(1, "log", {"text": "x"}))
     logs = [peer.message() for _ in range(4)]
     assert [log["method"] for log in logs] == ["log"] * 4
@@ -116,7 +116,7 @@ def test_logs_come_before_their_result_in_their_order(peer: Peer) -> None:
 
 
 @pytest.mark.parametrize("id", [0, -1, 10**30, 1.5, 1e300, "", "a", 'ä😀\0"\\', "x" * 1000, None, "\ud800"])
-def test_an_id_comes_back_as_it_was(peer: Peer, id: object) -> None:
+def test_an_id_comes_back_as_it_was(peer: ExtensionHost, id: object) -> None:
     # One after the other: while a call goes on, nothing else may have its id.
     for one in (request(id, "initialize", {"protocolVersion": "0.0.1"}), execute(id, "echo"), request(id, "shutdown")):
         peer.send(one)
@@ -127,7 +127,9 @@ def test_an_id_comes_back_as_it_was(peer: Peer, id: object) -> None:
     assert peer.exit_code() == 0
 
 
-def test_operations_run_side_by_side_and_each_answers_when_it_ends(peer: Peer, meetings: list[Meeting]) -> None:
+def test_operations_run_side_by_side_and_each_answers_when_it_ends(
+    peer: ExtensionHost, meetings: list[Meeting]
+) -> None:
     peer.send(*(execute(at, "meet", meeting.args) for at, meeting in enumerate(meetings)))
     for meeting in meetings:
         assert meeting.started.line() == "started"
@@ -138,7 +140,7 @@ def test_operations_run_side_by_side_and_each_answers_when_it_ends(peer: Peer, m
         assert answer["result"] == {"success": True, "message": f"go on, {at}"}
 
 
-def test_requests_are_read_while_operations_run(peer: Peer, meeting: Meeting) -> None:
+def test_requests_are_read_while_operations_run(peer: ExtensionHost, meeting: Meeting) -> None:
     peer.send(execute(0, "meet", meeting.args))
     meeting.started.line()
     assert peer.initialize()["result"]
@@ -147,12 +149,12 @@ def test_requests_are_read_while_operations_run(peer: Peer, meeting: Meeting) ->
     assert peer.message()["id"] == 0
 
 
-def test_many_calls_one_after_the_other(peer: Peer) -> None:
+def test_many_calls_one_after_the_other(peer: ExtensionHost) -> None:
     for at in range(300):
         assert peer.outputs("echo", {"text": str(at)})["text"] == str(at)
 
 
-def test_many_calls_in_one_write(peer: Peer) -> None:
+def test_many_calls_in_one_write(peer: ExtensionHost) -> None:
     peer.send(*(execute(at, "echo", {"text": str(at)}) for at in range(200)), request("end", "shutdown"))
     answers = peer.rest()
     results = {answer["id"]: answer["result"] for answer in answers[:-1]}
@@ -162,25 +164,25 @@ def test_many_calls_in_one_write(peer: Peer) -> None:
     assert answers[-1]["id"] == "end"
 
 
-def test_nothing_is_answered_after_the_shutdown(peer: Peer) -> None:
+def test_nothing_is_answered_after_the_shutdown(peer: ExtensionHost) -> None:
     peer.send(request(1, "shutdown"), execute(2, "echo"), b"not JSON\n")
     assert [answer["id"] for answer in peer.rest()] == [1]
     assert peer.exit_code() == 0
 
 
-def test_a_message_may_come_byte_by_byte(peer: Peer) -> None:
+def test_a_message_may_come_byte_by_byte(peer: ExtensionHost) -> None:
     for byte in b'{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"0.0.1"}}\n':
         peer.write(bytes([byte]))
     assert peer.message()["id"] == 1
 
 
-def test_lines_of_20_mb_are_read(peer: Peer) -> None:
+def test_lines_of_20_mb_are_read(peer: ExtensionHost) -> None:
     outputs = peer.outputs("echo", {"text": "x" * 20_000_000})
     assert outputs["length"] == "20000000"
     assert peer.outputs("echo", {"text": "next"})["text"] == "next"
 
 
-def test_a_first_line_of_20_mb_is_read_too(peer: Peer) -> None:
+def test_a_first_line_of_20_mb_is_read_too(peer: ExtensionHost) -> None:
     assert shown(peer.call("x" * 20_000_000).get("error"))[0] == -32601
 
 
@@ -213,7 +215,7 @@ REFUSED: list[tuple[bytes, int, object]] = [
 
 @pytest.mark.parametrize(("line", "code", "id"), REFUSED, ids=lambda value: str(value)[:40])
 def test_a_first_line_that_cannot_be_served_is_told_and_the_session_goes_on(
-    peer: Peer, line: bytes, code: int, id: object
+    peer: ExtensionHost, line: bytes, code: int, id: object
 ) -> None:
     peer.send(line)
     answer = peer.message()
@@ -221,7 +223,7 @@ def test_a_first_line_that_cannot_be_served_is_told_and_the_session_goes_on(
     assert peer.outputs("echo", {"text": "still here"})["text"] == "still here"
 
 
-def test_requests_that_cannot_be_served_are_told_and_the_session_goes_on(peer: Peer) -> None:
+def test_requests_that_cannot_be_served_are_told_and_the_session_goes_on(peer: ExtensionHost) -> None:
     peer.initialize()
     for line, code, id in REFUSED:
         peer.send(line, execute("next", "echo"))
@@ -230,7 +232,7 @@ def test_requests_that_cannot_be_served_are_told_and_the_session_goes_on(peer: P
         assert peer.message()["id"] == "next"
 
 
-def test_an_unknown_method_is_answered_with_the_nearest_one(peer: Peer) -> None:
+def test_an_unknown_method_is_answered_with_the_nearest_one(peer: ExtensionHost) -> None:
     assert shown(peer.call("exekute")["error"]) == (-32601, "unknown method: exekute; did you mean 'execute'?")
     assert shown(peer.call("x" * 100)["error"]) == (
         -32601,
@@ -238,12 +240,12 @@ def test_an_unknown_method_is_answered_with_the_nearest_one(peer: Peer) -> None:
     )
 
 
-def test_blank_lines_are_nothing(peer: Peer) -> None:
+def test_blank_lines_are_nothing(peer: ExtensionHost) -> None:
     peer.send(b"\n\r\n \t \n", request(1, "initialize", {"protocolVersion": "0.0.1"}), b"\n", execute(2, "echo"))
     assert [peer.message()["id"] for _ in range(2)] == [1, 2]
 
 
-def test_notifications_and_answers_are_not_answered(peer: Peer) -> None:
+def test_notifications_and_answers_are_not_answered(peer: ExtensionHost) -> None:
     peer.send(
         {"jsonrpc": "2.0", "method": "initialize", "params": {"protocolVersion": "0.0.1"}},
         {"jsonrpc": "2.0", "method": "execute", "params": {"operation": "echo"}},
@@ -255,13 +257,13 @@ def test_notifications_and_answers_are_not_answered(peer: Peer) -> None:
     assert peer.message()["id"] == 5
 
 
-def test_a_shutdown_that_wants_no_answer_ends_the_extension(peer: Peer) -> None:
+def test_a_shutdown_that_wants_no_answer_ends_the_extension(peer: ExtensionHost) -> None:
     peer.send({"jsonrpc": "2.0", "method": "shutdown"})
     assert peer.rest() == []
     assert peer.exit_code() == 0
 
 
-def test_an_id_in_use_is_refused_and_its_first_user_answered(peer: Peer, meeting: Meeting) -> None:
+def test_an_id_in_use_is_refused_and_its_first_user_answered(peer: ExtensionHost, meeting: Meeting) -> None:
     peer.send(execute(1, "meet", meeting.args))
     meeting.started.line()
     peer.send(execute(1, "echo"), request(1, "shutdown"))
@@ -276,7 +278,7 @@ def test_an_id_in_use_is_refused_and_its_first_user_answered(peer: Peer, meeting
     assert peer.message()["result"]
 
 
-def test_values_nested_deeply_are_refused_the_same_on_every_interpreter(peer: Peer) -> None:
+def test_values_nested_deeply_are_refused_the_same_on_every_interpreter(peer: ExtensionHost) -> None:
     codes = []
     for depth in (100, 290, 300, 400, 700, 940):
         line = json.dumps(execute(1, "echo", {"text": "HERE"})).replace('"HERE"', "[" * depth + "]" * depth)
@@ -303,7 +305,7 @@ def test_values_nested_deeply_are_refused_the_same_on_every_interpreter(peer: Pe
         ("mute", -32603, "MuteError: <exception str() failed>"),
     ],
 )
-def test_whatever_an_operation_raises_is_answered(peer: Peer, how: str, code: int, says: str) -> None:
+def test_whatever_an_operation_raises_is_answered(peer: ExtensionHost, how: str, code: int, says: str) -> None:
     found, message = shown(peer.error("end-badly", {"how": how}))
     assert found == code
     assert says in message
@@ -312,7 +314,7 @@ def test_whatever_an_operation_raises_is_answered(peer: Peer, how: str, code: in
     assert ("Traceback" in peer.stderr) == (code == -32603)
 
 
-def test_an_operation_that_fails_gives_a_result(peer: Peer) -> None:
+def test_an_operation_that_fails_gives_a_result(peer: ExtensionHost) -> None:
     assert peer.result("end-badly", {"how": "fail"}) == {
         "success": False,
         "message": "not ready",
@@ -329,14 +331,14 @@ def test_an_operation_that_fails_gives_a_result(peer: Peer) -> None:
     ],
 )
 def test_an_operation_that_refuses_its_arguments_or_misses_a_command_gives_a_result(
-    peer: Peer, how: str, says: str
+    peer: ExtensionHost, how: str, says: str
 ) -> None:
     assert peer.result("end-badly", {"how": how}) == {"success": False, "message": says, "error": says}
     assert "Traceback" not in peer.stderr
 
 
 def test_a_traceback_keeps_secrets() -> None:
-    with Peer(env={"PROBE_PASSWORD": "swordfish-99"}) as peer:
+    with ExtensionHost(env={"PROBE_PASSWORD": "swordfish-99"}) as peer:
         message = shown(peer.error("spill", {"to": "exception", "text": "swordfish-99"}))[1]
         assert "swordfish" not in message + peer.stderr
         assert "[redacted:env.PROBE_PASSWORD#1]" in message
@@ -346,20 +348,20 @@ def test_a_traceback_keeps_secrets() -> None:
 # --- Deadlines ---
 
 
-def test_an_operation_that_does_not_end_is_answered_for(peer: Peer, meeting: Meeting) -> None:
+def test_an_operation_that_does_not_end_is_answered_for(peer: ExtensionHost, meeting: Meeting) -> None:
     error = peer.error("hang", meeting.args, timeout="300ms")
     assert shown(error) == (-32001, "hang: the operation did not end within its 0.297 s; it was stopped")
     assert peer.outputs("echo", {"text": "next"})["text"] == "next"
 
 
-def test_a_call_is_answered_once_however_late_its_operation_ends(peer: Peer, meeting: Meeting) -> None:
+def test_a_call_is_answered_once_however_late_its_operation_ends(peer: ExtensionHost, meeting: Meeting) -> None:
     assert shown(peer.error("meet", meeting.args, timeout="200ms"))[0] == -32001
     meeting.go_on.write("too late")
     peer.send(request("end", "shutdown"))
     assert [answer["id"] for answer in peer.rest()] == ["end"]
 
 
-def test_an_operation_is_told_to_stop_when_its_time_is_over(peer: Peer, meeting: Meeting) -> None:
+def test_an_operation_is_told_to_stop_when_its_time_is_over(peer: ExtensionHost, meeting: Meeting) -> None:
     assert shown(peer.error("wait-for-stop", meeting.args, timeout="200ms"))[0] == -32001
 
 
@@ -377,7 +379,7 @@ def test_an_operation_is_told_to_stop_when_its_time_is_over(peer: Peer, meeting:
     ],
 )
 def test_an_operation_that_watches_its_deadline_answers_in_time(
-    peer: Peer, args: dict[str, object], context: dict[str, object]
+    peer: ExtensionHost, args: dict[str, object], context: dict[str, object]
 ) -> None:
     peer.initialize({"maxOperationTime": "200ms"})
     assert peer.result("wait-for-deadline", args, **context) == {
@@ -389,7 +391,7 @@ def test_an_operation_that_watches_its_deadline_answers_in_time(
 
 
 @pytest.mark.parametrize("timeout", ["1000h", "2562047h47m16.854775807s"])
-def test_a_timeout_of_years_is_a_timeout(peer: Peer, meeting: Meeting, timeout: str) -> None:
+def test_a_timeout_of_years_is_a_timeout(peer: ExtensionHost, meeting: Meeting, timeout: str) -> None:
     peer.send(execute(0, "meet", meeting.args, timeout=timeout))
     meeting.started.line()
     assert peer.outputs("echo", {"text": "meanwhile"})["text"] == "meanwhile"
@@ -400,7 +402,7 @@ def test_a_timeout_of_years_is_a_timeout(peer: Peer, meeting: Meeting, timeout: 
 # --- The end ---
 
 
-def test_one_call_without_initialize_is_answered_at_the_end_of_input(peer: Peer) -> None:
+def test_one_call_without_initialize_is_answered_at_the_end_of_input(peer: ExtensionHost) -> None:
     peer.send(execute(1, "echo", {"text": "once"}))
     peer.eof()
     (answer,) = peer.rest()
@@ -409,14 +411,14 @@ def test_one_call_without_initialize_is_answered_at_the_end_of_input(peer: Peer)
     assert peer.exit_code() == 0
 
 
-def test_the_last_line_needs_no_end(peer: Peer) -> None:
+def test_the_last_line_needs_no_end(peer: ExtensionHost) -> None:
     peer.write(b'{"jsonrpc":"2.0","id":1,"method":"execute","params":{"operation":"echo","context":{"workdir":"/"}}}')
     peer.eof()
     assert [answer["id"] for answer in peer.rest()] == [1]
     assert peer.exit_code() == 0
 
 
-def test_operations_that_run_at_the_end_of_input_are_waited_for(peer: Peer, meeting: Meeting) -> None:
+def test_operations_that_run_at_the_end_of_input_are_waited_for(peer: ExtensionHost, meeting: Meeting) -> None:
     peer.send(execute(1, "meet", meeting.args))
     meeting.started.line()
     peer.eof()
@@ -425,7 +427,7 @@ def test_operations_that_run_at_the_end_of_input_are_waited_for(peer: Peer, meet
     assert peer.exit_code() == 0
 
 
-def test_no_input_is_no_output(peer: Peer) -> None:
+def test_no_input_is_no_output(peer: ExtensionHost) -> None:
     peer.eof()
     assert peer.rest() == []
     assert peer.exit_code() == 0
@@ -433,10 +435,12 @@ def test_no_input_is_no_output(peer: Peer) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
-def test_a_signal_stops_operations_and_lets_them_answer(peer: Peer, meeting: Meeting, number: signal.Signals) -> None:
+def test_a_signal_stops_operations_and_lets_them_answer(
+    peer: ExtensionHost, meeting: Meeting, number: signal.Signals
+) -> None:
     peer.send(execute(1, "wait-for-stop", meeting.args))
     meeting.started.line()
-    peer.signal(number)
+    peer.process.send_signal(number)
     (answer,) = peer.rest()
     assert answer["result"] == {
         "success": False,
@@ -448,13 +452,13 @@ def test_a_signal_stops_operations_and_lets_them_answer(peer: Peer, meeting: Mee
     assert peer.stderr == ""
 
 
-def test_a_signal_of_the_extensions_own_ends_nothing(peer: Peer) -> None:
+def test_a_signal_of_the_extensions_own_ends_nothing(peer: ExtensionHost) -> None:
     peer.initialize()
-    peer.signal(signal.SIGUSR1)
+    peer.process.send_signal(signal.SIGUSR1)
     assert peer.outputs("echo", {"text": "still here"})["text"] == "still here"
 
 
-def test_shutdown_stops_operations_and_is_answered_last(peer: Peer, meetings: list[Meeting]) -> None:
+def test_shutdown_stops_operations_and_is_answered_last(peer: ExtensionHost, meetings: list[Meeting]) -> None:
     waiting, hanging, _ = meetings
     peer.send(execute("waits", "wait-for-stop", waiting.args), execute("hangs", "hang", hanging.args))
     waiting.started.line()
@@ -469,14 +473,14 @@ def test_shutdown_stops_operations_and_is_answered_last(peer: Peer, meetings: li
     assert peer.exit_code() == 0
 
 
-def test_state_that_does_not_close_or_fails_to_holds_up_no_shutdown(peer: Peer) -> None:
+def test_state_that_does_not_close_or_fails_to_holds_up_no_shutdown(peer: ExtensionHost) -> None:
     peer.result("hold")
     assert peer.call("shutdown")["result"] == {}
     assert peer.exit_code() == 0
     assert "ValueError: it broke" in peer.stderr
 
 
-def test_a_thread_that_an_operation_left_holds_up_no_end(peer: Peer) -> None:
+def test_a_thread_that_an_operation_left_holds_up_no_end(peer: ExtensionHost) -> None:
     """Python waits for threads that are no daemons; the system ends the process all the same."""
     peer.result("leave-thread")
     assert peer.call("shutdown")["result"] == {}
@@ -484,7 +488,7 @@ def test_a_thread_that_an_operation_left_holds_up_no_end(peer: Peer) -> None:
 
 
 @pytest.mark.parametrize("end", ["shutdown", "eof", "SIGTERM", "no reader"])
-def test_state_is_closed_however_the_session_ends(peer: Peer, tmp_path: Path, end: str) -> None:
+def test_state_is_closed_however_the_session_ends(peer: ExtensionHost, tmp_path: Path, end: str) -> None:
     trace = tmp_path / "trace"
     peer.initialize({"trace": str(trace)})
     assert peer.outputs("count", workdir=str(tmp_path))["count"] == "1"
@@ -495,7 +499,7 @@ def test_state_is_closed_however_the_session_ends(peer: Peer, tmp_path: Path, en
     elif end == "eof":
         peer.eof()
     elif end == "SIGTERM":
-        peer.signal(signal.SIGTERM)
+        peer.process.send_signal(signal.SIGTERM)
     else:
         assert peer.process.stdout
         peer.process.stdout.close()
@@ -503,7 +507,7 @@ def test_state_is_closed_however_the_session_ends(peer: Peer, tmp_path: Path, en
     assert sorted(trace.read_text().splitlines()) == ["closed at 1", "closed at 2"]
 
 
-def test_state_belongs_to_a_directory_however_it_is_called(peer: Peer, tmp_path: Path) -> None:
+def test_state_belongs_to_a_directory_however_it_is_called(peer: ExtensionHost, tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(tmp_path)
     for at, workdir in enumerate([tmp_path, tmp_path / "link", tmp_path / "link" / "." / "link"], 1):
         assert peer.outputs("count", workdir=str(workdir))["count"] == str(at)
@@ -512,7 +516,7 @@ def test_state_belongs_to_a_directory_however_it_is_called(peer: Peer, tmp_path:
 # --- Hosts that go away ---
 
 
-def test_a_host_that_stops_reading_ends_the_session(peer: Peer, meeting: Meeting) -> None:
+def test_a_host_that_stops_reading_ends_the_session(peer: ExtensionHost, meeting: Meeting) -> None:
     peer.send(execute(1, "meet", meeting.args))
     meeting.started.line()
     assert peer.process.stdout
@@ -522,7 +526,7 @@ def test_a_host_that_stops_reading_ends_the_session(peer: Peer, meeting: Meeting
 
 
 def test_an_answer_that_nobody_reads_ends_the_session() -> None:
-    with Peer() as peer:
+    with ExtensionHost() as peer:
         assert peer.process.stdout
         peer.process.stdout.close()
         peer.send(execute(1, "echo"))
@@ -531,26 +535,26 @@ def test_an_answer_that_nobody_reads_ends_the_session() -> None:
 
 
 @pytest.mark.parametrize("end", ["shutdown", "SIGTERM"])
-def test_a_host_that_neither_reads_nor_goes_cannot_keep_the_extension(peer: Peer, end: str) -> None:
+def test_a_host_that_neither_reads_nor_goes_cannot_keep_the_extension(peer: ExtensionHost, end: str) -> None:
     peer.send(*(execute(at, "spill", {"to": "output", "text": "x", "times": 50_000}) for at in range(10)))
     assert peer.process.stdout
-    assert select.select([peer.process.stdout], [], [], PATIENCE_SECONDS)[0]
+    assert select.select([peer.process.stdout], [], [], PATIENCE_S)[0]
     if end == "shutdown":
         peer.send(request("end", "shutdown"))  # its answer waits behind the others
     else:
-        peer.signal(signal.SIGTERM)
+        peer.process.send_signal(signal.SIGTERM)
     assert peer.exit_code() == (ENDED_BY_ALARM if end == "shutdown" else 0)
 
 
 # --- Descriptors ---
 
 
-def with_nonblocking_pipes() -> tuple[Peer, int, int]:
+def with_nonblocking_pipes() -> tuple[ExtensionHost, int, int]:
     stdin, host_out = os.pipe()
     host_in, stdout = os.pipe()
     os.set_blocking(stdin, False)
     os.set_blocking(stdout, False)
-    peer = Peer(stdin=stdin, stdout=stdout)
+    peer = ExtensionHost(stdin=stdin, stdout=stdout)
     os.close(stdin)
     os.close(stdout)
     return peer, host_out, host_in
@@ -566,13 +570,13 @@ def test_pipes_that_a_host_made_non_blocking_work() -> None:
         answers = peer.rest()
         assert len(answers) == 21
         assert answers[-1]["id"] == "end"
-        assert peer.process.wait(PATIENCE_SECONDS) == 0
+        assert peer.process.wait(PATIENCE_S) == 0
 
 
 def shell(redirections: str, *, stdin: bytes = b"") -> subprocess.CompletedProcess[bytes]:
     """The probe, with what a shell's redirections make of its descriptors."""
     command = ["sh", "-c", f'exec "$@" {redirections}', "sh", *PROBE]
-    return subprocess.run(command, input=stdin, capture_output=True, timeout=PATIENCE_SECONDS, check=False)
+    return subprocess.run(command, input=stdin, capture_output=True, timeout=PATIENCE_S, check=False)
 
 
 ONE_SHOT = json.dumps(execute(1, "echo")).encode() + b"\n"
@@ -598,7 +602,7 @@ def test_a_closed_stderr_breaks_nothing() -> None:
 def test_a_stderr_that_nobody_reads_breaks_nothing() -> None:
     reader, writer = os.pipe()
     os.close(reader)
-    with Peer(stderr=writer) as peer:
+    with ExtensionHost(stderr=writer) as peer:
         os.close(writer)
         assert shown(peer.error("end-badly", {"how": "boom"}))[0] == -32603
         assert peer.call("shutdown")["result"] == {}
@@ -617,7 +621,7 @@ def test_a_file_as_input_and_output_works(tmp_path: Path) -> None:
     assert (tmp_path / "out").read_bytes().count(b"\n") == 1
 
 
-def test_what_operations_and_their_children_print_goes_to_stderr(peer: Peer) -> None:
+def test_what_operations_and_their_children_print_goes_to_stderr(peer: ExtensionHost) -> None:
     outputs = peer.outputs("talk", {"command": ["sh", "-c", "echo from the child; cat; exit 3"]})
     assert outputs == {"exitCode": "3"}
     assert peer.call("shutdown")["result"] == {}
@@ -626,14 +630,14 @@ def test_what_operations_and_their_children_print_goes_to_stderr(peer: Peer) -> 
     assert peer.stderr.splitlines() == ["printed", "written", "from the child"]
 
 
-def test_a_child_reads_none_of_the_hosts_messages(peer: Peer) -> None:
+def test_a_child_reads_none_of_the_hosts_messages(peer: ExtensionHost) -> None:
     peer.send(execute(1, "talk", {"command": ["cat"]}), execute(2, "echo", {"text": "for the extension"}))
     answers = {answer["id"]: answer["result"] for answer in (peer.message(), peer.message())}
     assert isinstance(answers[2], dict)
     assert answers[2]["message"] == "for the extension"
 
 
-def test_a_child_has_no_descriptor_of_the_wire(peer: Peer) -> None:
+def test_a_child_has_no_descriptor_of_the_wire(peer: ExtensionHost) -> None:
     program = "import os\nfor number in range(256):\n    try: os.write(number, b'junk\\n')\n    except OSError: pass\n"
     assert peer.outputs("talk", {"command": [sys.executable, "-c", program]}) == {"exitCode": "0"}
     peer.send(request("end", "shutdown"))
@@ -654,8 +658,8 @@ TEXTS = {
 
 
 @pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)
-def test_no_line_is_longer_than_a_host_can_read(peer: Peer, tmp_path: Path, text: str) -> None:
-    """Peer refuses a line of more than 65,535 bytes."""
+def test_no_line_is_longer_than_a_host_can_read(peer: ExtensionHost, tmp_path: Path, text: str) -> None:
+    """ExtensionHost refuses a line of more than 65,535 bytes."""
     times = 300_000
     peer.initialize({"artifacts": str(tmp_path)})
     for to in ("message", "error", "output", "log", "data", "exception"):
@@ -669,7 +673,7 @@ def test_no_line_is_longer_than_a_host_can_read(peer: Peer, tmp_path: Path, text
     assert whole == {"001-message.txt": expected, "002-error.txt": expected, "003-text.txt": expected}
 
 
-def test_a_text_that_was_cut_is_kept_whole_and_its_file_named(peer: Peer, tmp_path: Path) -> None:
+def test_a_text_that_was_cut_is_kept_whole_and_its_file_named(peer: ExtensionHost, tmp_path: Path) -> None:
     peer.initialize({"artifacts": str(tmp_path)})
     result = peer.result("spill", {"to": "output", "text": "0123456789", "times": 50_000})
     outputs = result["outputs"]
@@ -685,7 +689,7 @@ def test_a_text_that_was_cut_is_kept_whole_and_its_file_named(peer: Peer, tmp_pa
 
 
 def test_files_of_long_texts_outlive_the_extension(tmp_path: Path) -> None:
-    with Peer(env={"TMPDIR": str(tmp_path)}) as peer:
+    with ExtensionHost(env={"TMPDIR": str(tmp_path)}) as peer:
         outputs = peer.outputs("spill", {"to": "output", "times": 100_000})
         peer.call("shutdown")
         peer.exit_code()
@@ -695,7 +699,7 @@ def test_files_of_long_texts_outlive_the_extension(tmp_path: Path) -> None:
     assert path.read_text() == "x" * 100_000
 
 
-def test_where_no_file_can_be_written_the_answer_says_so(peer: Peer, tmp_path: Path) -> None:
+def test_where_no_file_can_be_written_the_answer_says_so(peer: ExtensionHost, tmp_path: Path) -> None:
     peer.initialize({"artifacts": str(tmp_path / "file" / "directory")})
     (tmp_path / "file").touch()
     outputs = peer.outputs("spill", {"to": "output", "times": 100_000})
@@ -707,7 +711,7 @@ def test_where_no_file_can_be_written_the_answer_says_so(peer: Peer, tmp_path: P
 
 def test_a_secret_is_in_no_message_and_in_no_file(tmp_path: Path) -> None:
     secret = "hunter2-correct-horse"
-    with Peer(env={"PROBE_TOKEN": secret}) as peer:
+    with ExtensionHost(env={"PROBE_TOKEN": secret}) as peer:
         peer.initialize({"artifacts": str(tmp_path)})
         for to in ("message", "error", "output", "log", "data", "exception"):
             peer.send(execute(to, "spill", {"to": to, "text": f"{secret} ", "times": 10_000}))
@@ -721,7 +725,7 @@ def test_a_secret_is_in_no_message_and_in_no_file(tmp_path: Path) -> None:
     assert set(files) == {"[redacted:env.PROBE_TOKEN#1] " * 10_000}
 
 
-def test_a_secret_that_an_operation_tells_is_hidden_from_then_on(peer: Peer) -> None:
+def test_a_secret_that_an_operation_tells_is_hidden_from_then_on(peer: ExtensionHost) -> None:
     peer.send(execute(1, "hide", {"text": "open sesame"}))
     log, answer = peer.message(), peer.message()
     assert log["params"] == {
@@ -737,7 +741,7 @@ def test_a_secret_that_an_operation_tells_is_hidden_from_then_on(peer: Peer) -> 
     assert peer.outputs("echo", {"text": "open sesame"})["text"] == "[redacted:told#1]"
 
 
-def test_a_secret_output_is_for_later_operations_alone(peer: Peer) -> None:
+def test_a_secret_output_is_for_later_operations_alone(peer: ExtensionHost) -> None:
     result = peer.result("mint", {"text": "s3cr3t-value", "as": "login"})
     assert result == {"success": True, "message": "made", "outputs": {"public": "yes"}}
     outputs = peer.outputs("echo", {"text": "${login.token}"})
@@ -747,7 +751,7 @@ def test_a_secret_output_is_for_later_operations_alone(peer: Peer) -> None:
 
 @pytest.mark.parametrize("secret", ["1234", "32603", "code", "info", "level", "string", "object", "data", "text"])
 def test_a_secret_that_is_a_word_of_the_protocol_breaks_no_message(secret: str) -> None:
-    with Peer(env={"PROBE_SECRET": secret}) as peer:
+    with ExtensionHost(env={"PROBE_SECRET": secret}) as peer:
         manifest = peer.initialize()["result"]
         assert isinstance(manifest, dict)
         assert manifest["operations"]["echo"]["params"]["properties"]["text"]["type"] == "string"

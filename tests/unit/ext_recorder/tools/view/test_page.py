@@ -19,7 +19,8 @@ from hypothesis import strategies as st
 from ext_recorder.tools.view import bodies, rows
 from ext_recorder.tools.view.page import page
 from tests.support.browser import CHROMIUM, Browser
-from tests.support.recorder_process import PATIENCE_S, RECORDER
+from tests.support.host import PATIENCE_S
+from tests.support.recorder_process import RECORDER
 from tests.support.recorder_tools import call
 
 if TYPE_CHECKING:
