@@ -174,7 +174,10 @@ WRONG = [
     (["replay", "."], ".: can't be read: Is a directory"),
     (["replay", "--speed", "fast", "missing.yaml"], "--speed fast: expected max, or a number"),
     (["show", "missing.yaml"], "missing.yaml: no such file"),
-    (["replay", "zip://a.yaml::b.zip"], "zip://a.yaml::b.zip: no such file (from an address it is not played"),
+    (
+        ["replay", "zip://a.yaml::b.zip"],
+        "zip://a.yaml::b.zip: no such file (a cassette must be a local file; download it first)",
+    ),
     (["replay", "a.yaml", "--connect=tcp:1"], "--connect tcp:1: replay does not connect to a server"),
     (["record", "--dir", "sessions", "c.yaml", "--", "ls"], "--dir sessions: expected no CASSETTE (c.yaml)"),
     (["record", "--dir", "sessions", "--mode", "none", "--", "ls"], "--mode none replays, and --dir names a new"),
