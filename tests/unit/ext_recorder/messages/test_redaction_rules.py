@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from ext_recorder.cli.command_line import read, resolve_values
 from ext_recorder.cli.commands import COMMANDS
 from ext_recorder.errors import UsageError
-from ext_recorder.messages.redaction import Redaction, table
+from ext_recorder.messages.redaction import Redaction
 from ext_recorder.messages.redaction_rules import PatternTooSlow
 from tests.support.host import PATIENCE_S
 from tests.support.http_child import record as record_http
@@ -125,11 +125,6 @@ def test_an_exception_stays_as_it_is(exception: str) -> None:
     assert redacted(other, excepted=(exception,)) == '{"result":{"secret":"[redacted:key.secret#1]"}}'
 
 
-def test_a_variable_can_be_excepted() -> None:
-    env = {"API_TOKEN": "hunter2x", "DB_PASSWORD": "hunter3x"}
-    assert redacted("hunter2x hunter3x", excepted=("API_TOKEN",), env=env) == "hunter2x [redacted:env.DB_PASSWORD#1]"
-
-
 def test_a_pattern_excepts_only_what_it_matches_completely() -> None:
     text = '{"password":"test-1","secret":"test-1-and-more"}'
     assert redacted(text, excepted=("pattern:test-[0-9]",)) == text.replace(
@@ -167,12 +162,6 @@ def test_a_wrong_rule_is_refused(rule: str, problem: str) -> None:
         Redaction([rule])
     assert str(caught.value).startswith(f"--redact {rule}: ")
     assert problem in str(caught.value)
-
-
-def test_a_table_of_a_project_file_is_a_rule() -> None:
-    assert Redaction(table({"pattern": "x+", "replacement": "y"})).redactor({}).redact_text("axxb") == "ayb"
-    with pytest.raises(ValueError, match=r"^not a regular expression"):
-        table({"pattern": "("})
 
 
 def test_a_pattern_that_takes_too_long_is_stopped() -> None:
