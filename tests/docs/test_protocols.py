@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ext_recorder.cli.options import PROTOCOLS
+from ext_recorder.protocols import NAMES as PROTOCOLS
 from ext_recorder.protocols.dialect import DIALECTS
 from tests.docs.pages import ROOT
 

@@ -1,1 +1,1 @@
-"""Responses: expectations and their checks, captures, excerpts for messages and outputs."""
+"""Responses: expectations and their checks. Captures and excerpts for messages are those of `ext_sdk`."""

@@ -62,6 +62,10 @@ class Header:
         self.environment = dict(environment or {})
         self.redacted = redacted
 
+    def replace(self, **changes: object) -> Header:
+        """Return a copy with other values of some attributes."""
+        return Header(**{slot: getattr(self, slot) for slot in self.__slots__} | changes)
+
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Header):
             return NotImplemented

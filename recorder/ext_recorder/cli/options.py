@@ -5,6 +5,7 @@ A function builds options whose help differs from command to command. Options of
 
 from __future__ import annotations
 
+from ext_recorder.protocols import NAMES
 from ext_recorder.record.config import MODES
 
 from .command import GIVEN, Option
@@ -20,11 +21,7 @@ if TYPE_CHECKING:
 
     from .command import Values
 
-# Copies of `protocols.dialect.NAMES`, `framing.FRAMINGS` and `replay.ORDERS`, which are too slow to import at every
-# start; a test compares them.
-PROTOCOLS = (
-    "gevals", "pi", "gassist", "waza", "waza-go", "kaiak", "kaiak-head", "mcp", "lsp", "dap", "acp", "jsonrpc", "raw",
-)  # fmt: skip
+# Copies of `framing.FRAMINGS` and `replay.ORDERS`, which are too slow to import at every start; a test compares them.
 FRAMINGS = ("ndjson", "content-length", "uint32")
 ORDERS = ("strict", "any")
 
@@ -209,7 +206,7 @@ PROTOCOL = Option(
     "protocol",
     "Protocol of the messages; auto detects it from the first messages.",
     "NAME",
-    choices=("auto", *PROTOCOLS),
+    choices=("auto", *NAMES),
     default="auto",
 )
 

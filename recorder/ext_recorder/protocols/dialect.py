@@ -6,6 +6,8 @@ from ext_sdk.core.wire.errors import MessageError
 from ext_sdk.core.wire.json_codec import dumps, quote, scan
 from ext_sdk.core.wire.json_pointer import MISSING, locate, resolve
 
+from . import NAMES
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -77,7 +79,7 @@ class ClassifiedMessage:
         self.envelope = envelope
 
     def __repr__(self) -> str:
-        return f"Classified({self.kind!r}, {self.text!r})"
+        return f"ClassifiedMessage({self.kind!r}, {self.text!r})"
 
     @property
     def id(self) -> str:
@@ -341,12 +343,6 @@ def _classified(envelope: Envelope) -> ClassifiedMessage:
 def pointers_of(table: Pointers, method: str) -> tuple[str, ...]:
     """Return the pointers of a table for a method."""
     return table.get("*", ()) + table.get(method, ()) if method != "*" else table.get("*", ())
-
-
-# Names of the protocols in the order of help texts. Each is a module of this package, except raw, which is below.
-NAMES = (
-    "gevals", "pi", "gassist", "waza", "waza-go", "kaiak", "kaiak-head", "mcp", "lsp", "dap", "acp", "jsonrpc", "raw",
-)  # fmt: skip
 
 
 # Protocols of socket servers only: available by name, and not listed among the protocols of child processes.

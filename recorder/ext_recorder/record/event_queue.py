@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from typing import TypeAlias
 
     # Seconds since the start; then a stream and its bytes (b"" at its end), "signal" and its name, or "exit" and the
-    # exit code or the name of the signal that was it.
+    # exit code or the name of the signal that ended it.
     Note: TypeAlias = tuple[float, str, bytes | str | int]
 
 # Some 6,000 messages of 300 bytes. Pages that were never used take no memory.
@@ -197,7 +197,7 @@ class EventQueue:
             self.journal.add_value(time, name, what)
 
     def flush(self) -> int:
-        """Queue a batch of what was noted, the oldest of it, and write what the pipe takes. Returns its weight."""
+        """Queue a batch of the oldest notes, and write as much as the pipe accepts. Return the weight of the batch."""
         if not self.on:
             self.fresh.clear()
             return 0
@@ -291,14 +291,14 @@ class EventQueue:
             report = _read_to_end(self.report, 1.0)
         os.close(self.report)
         if self._writer == NO_PROCESS:
-            return Report(ok=False, text="the process that writes could not be started")
+            return Report(ok=False, text="the writer process could not be started")
         if report is None:
             os.kill(self._writer, signal.SIGKILL)
         _, status = os.waitpid(self._writer, 0)
         if report:
             ok, text, warning = marshal.loads(report)  # noqa: S302 - by our own child process, a moment ago
             return Report(ok=ok, text=text, warning=warning)
-        how = "the disk is too slow" if report is None else f"the process that writes {how_it_ended(status)}"
+        how = "the disk is too slow" if report is None else f"the writer process {how_it_ended(status)}"
         return Report(ok=False, text=f"{how}; what was recorded is in {self._partial}, for `ext-recorder recover`")
 
 

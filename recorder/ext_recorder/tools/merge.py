@@ -18,7 +18,6 @@ import re
 from typing import TYPE_CHECKING
 
 from ext_recorder.cassette.events import Data, note
-from ext_recorder.cassette.header import Header
 from ext_recorder.cassette.reader import Reader, dialect_of
 from ext_recorder.cassette.writer import encode_event, write_cassette
 from ext_recorder.errors import CassetteError, UsageError
@@ -34,6 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
+    from ext_recorder.cassette.header import Header
     from ext_recorder.protocols.dialect import ClassifiedMessage, Dialect
 
 
@@ -88,14 +88,11 @@ def _header(paths: Sequence[Path]) -> tuple[Header, tuple[str, ...]]:
                     raise CassetteError(path, reader.line, "a session over sockets cannot be merged")
             redacted.update(reader.redacted or ())
     assert first is not None
-    merged = Header(
-        first.protocol,
-        first.framing,
+    merged = first.replace(
         command=first.command if len(commands) == 1 else (),  # () matches any command
-        recorder=first.recorder,
-        recorded=first.recorded,
         bindings=bindings,
         environment=first.environment if all(environment == first.environment for environment in environments) else {},
+        redacted=None,
     )
     return merged, tuple(sorted(redacted))
 

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from ext_recorder.cassette.events import Data, cleaned_head, note
-from ext_recorder.cassette.header import Header
 from ext_recorder.cassette.paths import SUFFIX
 from ext_recorder.cassette.reader import Reader
 from ext_recorder.cassette.writer import encode_event, write_cassette
@@ -28,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from ext_recorder.cassette.events import Event
+    from ext_recorder.cassette.header import Header
     from ext_recorder.http.reader import Document
     from ext_recorder.messages.redaction import Redaction
     from ext_sdk.core.redaction.redactor import Redactor
@@ -115,16 +115,12 @@ def _header(header: Header, redactor: Redactor, changes: Counter[str]) -> Header
         return loads(clean.decode())
 
     words, environment = redacted(list(header.command)), redacted(header.environment)
-    return Header(
-        header.protocol,
-        header.framing,
+    return header.replace(
         command=tuple(map(str, words)) if isinstance(words, list) else (),
-        recorder=header.recorder,
-        recorded=header.recorded,
-        bindings=header.bindings,
         environment={str(name): str(value) for name, value in environment.items()}
         if isinstance(environment, dict)
         else {},
+        redacted=None,
     )
 
 

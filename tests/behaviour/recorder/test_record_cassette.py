@@ -277,7 +277,7 @@ def test_a_scribe_that_cannot_be_started_is_said_and_the_session_runs(cassette: 
     command = patched(recorder(cassette, ECHO), fault, "os.fork = fail")
     done = subprocess.run(command, input=b"hello\n", capture_output=True, timeout=PATIENCE_S, check=False)
     assert (done.returncode, done.stdout) == (0, b"hello\n")
-    assert b"the process that writes could not be started" in done.stderr
+    assert b"the writer process could not be started" in done.stderr
     assert not cassette.exists()
 
 

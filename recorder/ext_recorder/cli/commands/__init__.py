@@ -1,7 +1,7 @@
 """Commands of ext-recorder: one module each, with options, help text and entry function.
 
 The module of a command is imported when the command is used, and its dependencies when it runs, because hosts start
-`record` and `replay` for every task.
+`record` and `replay` for every task. A new command needs a module here, and its name in `NAMES`.
 """
 
 from __future__ import annotations

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from ext_recorder.cli.command import Command, Option
-from ext_recorder.cli.options import BIND, FORCE, PROTOCOLS, REDACTING, bindings, redaction, to_file, value_of
+from ext_recorder.cli.options import BIND, FORCE, REDACTING, bindings, redaction, to_file, value_of
+from ext_recorder.protocols import NAMES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ TO = Option(
     choices=FORMATS[:2],
 )
 PROTOCOL = Option(
-    "protocol", "Protocol of the messages in a recording of another program.", "NAME", choices=PROTOCOLS, default="mcp"
+    "protocol", "Protocol of the messages in a recording of another program.", "NAME", choices=NAMES, default="mcp"
 )
 OUTPUT = to_file("New file. Default for JSON lines: standard output.")
 COMMAND = Command(

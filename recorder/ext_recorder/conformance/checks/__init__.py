@@ -1,6 +1,6 @@
 """Checks of the clauses: one module for each part of the specification, one function for each clause.
 
-A failed check raises Violation.
+A failed check raises Violation. All checks test extensions: those in `host_behaviour` test what hosts need of them.
 """
 
 from __future__ import annotations

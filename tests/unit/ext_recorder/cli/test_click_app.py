@@ -13,8 +13,7 @@ from ext_recorder.cli import click_app
 from ext_recorder.cli.command_line import read
 from ext_recorder.cli.commands import COMMANDS
 from ext_recorder.cli.commands.convert import FORMATS
-from ext_recorder.cli.options import FRAMINGS, ORDERS, PROTOCOLS
-from ext_recorder.protocols.dialect import DIALECTS
+from ext_recorder.cli.options import FRAMINGS, ORDERS
 from ext_recorder.replay.replay import ORDERS as PLAYED_ORDERS
 from ext_recorder.tools.convert import NAMES as KNOWN_FORMATS
 from ext_sdk.core.wire.framing import FRAMINGS as KNOWN_FRAMINGS
@@ -30,7 +29,6 @@ def call(*words: str, stdin: bytes = b"") -> subprocess.CompletedProcess[bytes]:
 
 
 def test_the_table_names_what_there_is() -> None:
-    assert set(PROTOCOLS) == set(DIALECTS)
     assert set(FRAMINGS) == set(KNOWN_FRAMINGS)
     assert set(ORDERS) == set(PLAYED_ORDERS)
     assert FORMATS == KNOWN_FORMATS
