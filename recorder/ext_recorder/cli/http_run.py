@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from ext_recorder.cassette.paths import beside
 from ext_recorder.http.controller import recording, replaying
 from ext_recorder.messages.redaction import Redaction
-from ext_recorder.posix.child import exit_like, way_of_ending
+from ext_recorder.posix.child import exit_like, exit_status
 from ext_recorder.posix.output import claim_standard_files, host_outlet, write_message
 from ext_recorder.posix.signals import Signals
 from ext_recorder.record.event_queue import EventQueue, Journal, Report
@@ -118,7 +118,7 @@ def run(
         for line in [*traffic.warning.splitlines(), *traffic.text.splitlines()]:
             write_message(stderr, line)
     if report_file:
-        code = way_of_ending(status) if traffic.ok else EXIT_DIFFERS
+        code = exit_status(status) if traffic.ok else EXIT_DIFFERS
         report_file.end(code, [] if traffic.ok else traffic.text.splitlines())
     if not traffic.ok:
         os._exit(EXIT_DIFFERS)

@@ -5,19 +5,18 @@ from __future__ import annotations
 from time import monotonic
 from typing import TYPE_CHECKING
 
-from ext_recorder.conformance.conversations.steps import Await, AwaitAnswer, EndInput, Ends, Say, SayBytes, Unanswered
 from ext_sdk.core.text import cut
 from ext_sdk.core.wire.json_codec import dumps
 from ext_sdk.core.wire.json_pointer import MISSING, resolve
 
+from .conversation_steps import Await, AwaitAnswer, EndInput, Ends, Send, SendBytes, Unanswered
 from .peer import Exchange
 from .raw_host import QUIET_SECONDS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from ext_recorder.conformance.conversations.steps import ExpectedValue, Session
-
+    from .conversation_steps import ExpectedValue, Session
     from .peer import Call, ReceivedMessage, SessionEndpoint
 
 _SHOWN_CHARS = 200
@@ -61,9 +60,9 @@ class ConversationRunner:
         self.exchange.client(1)
         for step in self._session.steps:
             match step:
-                case Say():
+                case Send():
                     self._send(step)
-                case SayBytes():
+                case SendBytes():
                     self.exchange.send(self.exchange.client(1), step.payload, self._timeout)
                     self._check(step.expected, self._await(self._is_stray))
                 case AwaitAnswer():
@@ -88,12 +87,12 @@ class ConversationRunner:
 
     # --- Sending ------------------------------------------------------------------------------------------------------
 
-    def _send(self, step: Say) -> None:
+    def _send(self, step: Send) -> None:
         message = self._filled(step.message)
         if message is MISSING:
             self.left_out += 1
             return
-        call = self.exchange.say(self.exchange.client(step.client), message, self._timeout)
+        call = self.exchange.send_json(self.exchange.client(step.client), message, self._timeout)
         if not call or not step.waits:
             return
         response = self._await_response(call, holds=step.holds)
@@ -126,7 +125,7 @@ class ConversationRunner:
             reply = self._session.replies.get(received.message.method)
             if reply and isinstance(received.value, dict) and received.call is None:
                 for message in reply(received.value, self._known):
-                    self.exchange.say(self.exchange.client(received.client), message, self._timeout)
+                    self.exchange.send_json(self.exchange.client(received.client), message, self._timeout)
 
     # --- Waiting ------------------------------------------------------------------------------------------------------
 

@@ -223,7 +223,7 @@ class Exchange:
 
     # --- Sending ------------------------------------------------------------------------------------------------------
 
-    def say(self, client: Client, message: object, timeout: float) -> Call | None:
+    def send_json(self, client: Client, message: object, timeout: float) -> Call | None:
         """Send a JSON value; see `send`."""
         return self.send(client, dumps(message).encode(), timeout)
 

@@ -161,7 +161,7 @@ class RecordedChild:
             self.process.stdout.close()
 
     def _read(self, seconds: float) -> bool:
-        """Read output, and write unsent bytes. Return False if there was no output within the given seconds."""
+        """Read output, and write unsent bytes. Return False after the given seconds without output."""
         if self._channel.source not in wait([self._channel], seconds):
             return False
         data = self._channel.read()

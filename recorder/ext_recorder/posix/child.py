@@ -116,7 +116,7 @@ def _explained(name: str, failure: OSError | ValueError) -> CommandError:
     return CommandError(f"the command {name!r} does not exist", EXIT_NOT_FOUND)
 
 
-def way_of_ending(status: int) -> int | str:
+def exit_status(status: int) -> int | str:
     """Convert a wait status to the value in cassettes: the exit code, or the name of the signal."""
     return signal_name(os.WTERMSIG(status)) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status)
 

@@ -155,7 +155,7 @@ class Detector:
         self._inspect(side)
 
     def settle(self) -> tuple[str, str]:
-        """Return the most likely protocol and framing, if there are no further bytes or no time to wait for them."""
+        """Return the most likely protocol and framing, if no further bytes are waited for."""
         if not self.found:
             protocol = self._seems or ("jsonrpc" if self._rpc else "raw")
             self.found = (protocol, self._framing or "ndjson")

@@ -12,7 +12,7 @@ from select import POLLIN, POLLOUT, poll
 from signal import SIGCHLD
 from time import monotonic
 
-from ext_recorder.posix.child import way_of_ending
+from ext_recorder.posix.child import exit_status
 from ext_recorder.posix.output import host_outlet, pipe_outlet, release, write_message
 from ext_recorder.posix.signals import signal_name
 
@@ -248,7 +248,7 @@ class StdioProxy:
             else:
                 self._drain(stream)
         assert self._status is not None  # `_running` ends by it
-        self._note("exit", way_of_ending(self._status))
+        self._note("exit", exit_status(self._status))
         return self._status
 
     def _forward(self) -> None:

@@ -14,7 +14,7 @@ from time import monotonic
 from ext_recorder.cassette.reader import Reader
 from ext_recorder.errors import RecorderError
 from ext_recorder.posix.channel import ByteChannel, wait
-from ext_recorder.posix.child import exit_like, spawn, way_of_ending
+from ext_recorder.posix.child import exit_like, exit_status, spawn
 from ext_recorder.posix.output import claim_standard_files, host_outlet, write_message
 from ext_recorder.posix.signals import Signals
 from ext_recorder.protocols.dialect import DIALECTS
@@ -117,7 +117,7 @@ def _go_on(session: RecordingConfig, stderr: OutputSink, heard: bytes, rest: byt
     if not done.ok or os.isatty(2):
         write_message(stderr, done.text)
     if report:
-        report.end(way_of_ending(status))
+        report.end(exit_status(status))
     exit_like(status)
 
 

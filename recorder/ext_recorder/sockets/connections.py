@@ -250,7 +250,7 @@ class Arrivals:
 
     @property
     def files(self) -> list[int]:
-        """File descriptors to poll for `act`."""
+        """Return the file descriptors to poll for `act`."""
         return [self._listener.fd, *self._fresh]
 
     def act(self, ready: Collection[int]) -> Iterator[tuple[Arrival, RecordedConnection]]:

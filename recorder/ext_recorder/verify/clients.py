@@ -241,7 +241,7 @@ class Clients:
         now = monotonic()
         if waiting.position != self._current:
             self._current = waiting.position
-            waiting.hold(now)
+            waiting.restart_time_limit(now)
         connecting = any(not link.opened and link.came for link in self._links)
         left = waiting.deadline() - now
         if left <= 0 and not connecting:

@@ -128,8 +128,8 @@ class HostScript:
         self._progress = now
         self.advance(now)
 
-    def hold(self, now: float) -> None:
-        """Restart the time limit after a wait for other connections."""
+    def restart_time_limit(self, now: float) -> None:
+        """Restart the time limit, after a wait for other connections."""
         self._progress = now
 
     @property

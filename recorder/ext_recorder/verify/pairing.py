@@ -32,7 +32,7 @@ _REMEMBERED = 256  # pairs that a late message is compared with
 
 
 class MessagePairing:
-    """Pairs live messages with recorded ones.
+    """Pairing of live messages with recorded ones.
 
     Args:
         comparison: compares two messages.

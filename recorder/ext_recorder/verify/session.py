@@ -1,4 +1,4 @@
-"""VerifyOptions of `verify`, and the state of one session with a real child: all of its connections share it."""
+"""Options of `verify`, and the state of one session with a real child: all of its connections share it."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ TIMEOUT_S = 10.0
 
 @dataclass
 class VerifyOptions:
-    """VerifyOptions of `verify`; picklable.
+    """Options of `verify`; picklable.
 
     Attributes:
         command: program and arguments of the child; () for a socket server that is already running.

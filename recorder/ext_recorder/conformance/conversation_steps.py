@@ -44,8 +44,8 @@ def expect_error(clause: str, code: int) -> ExpectedValue:
 
 
 @dataclass(frozen=True)
-class Say:
-    """Send a message.
+class Send:
+    """Message to send.
 
     Args:
         message: JSON value with placeholders.
@@ -65,8 +65,8 @@ class Say:
 
 
 @dataclass(frozen=True)
-class SayBytes:
-    """Send a frame with an invalid message, and wait for an error without an id.
+class SendBytes:
+    """Frame with an invalid message to send. An error without an id is expected.
 
     Args:
         payload: content of the frame.
@@ -79,7 +79,7 @@ class SayBytes:
 
 @dataclass(frozen=True)
 class AwaitAnswer:
-    """Wait for the last response to a previous request. Skipped if that was not sent.
+    """Last response to a previous request, to wait for. Skipped if that was not sent.
 
     Args:
         id: of the request.
@@ -92,7 +92,7 @@ class AwaitAnswer:
 
 @dataclass(frozen=True)
 class Await:
-    """Wait for a message that the child sends unprompted.
+    """Message that the child sends unprompted, to wait for.
 
     Args:
         method: its method.
@@ -116,7 +116,7 @@ class Unanswered:
 
 @dataclass(frozen=True)
 class EndInput:
-    """End the input of the child."""
+    """End of the input of the child."""
 
 
 @dataclass(frozen=True)
@@ -126,7 +126,7 @@ class Ends:
     clause: str
 
 
-Step: TypeAlias = Say | SayBytes | AwaitAnswer | Await | Unanswered | EndInput | Ends
+Step: TypeAlias = Send | SendBytes | AwaitAnswer | Await | Unanswered | EndInput | Ends
 
 
 @dataclass(frozen=True)
@@ -145,9 +145,9 @@ class Session:
 
     def clauses(self) -> set[str]:
         """Return the ids of the clauses that its steps check."""
-        clauses = {step.clause for step in self.steps if isinstance(step, Say | Await | Unanswered | Ends)}
+        clauses = {step.clause for step in self.steps if isinstance(step, Send | Await | Unanswered | Ends)}
         for step in self.steps:
-            if isinstance(step, Say | SayBytes | AwaitAnswer):
+            if isinstance(step, Send | SendBytes | AwaitAnswer):
                 clauses.update(value.clause for value in step.expected)
         return clauses - {""}
 
@@ -199,10 +199,10 @@ def at_fault(*begin: Step, probe: Message) -> tuple[Session, ...]:
     """
 
     def unreadable(clause: str, code: int, payload: bytes) -> Session:
-        return Session((*begin, SayBytes(payload, (expect_error(clause, code), expect(clause, None, "/id")))))
+        return Session((*begin, SendBytes(payload, (expect_error(clause, code), expect(clause, None, "/id")))))
 
     return (
         unreadable("parse-error", PARSE_ERROR, b'{"jsonrpc": "2.0", "id": 90, "method"'),
         unreadable("invalid-request", INVALID_REQUEST, b'{"jsonrpc": "2.0", "method": 1, "params": {}}'),
-        Session((*begin, Say(note("no/such/method")), Say(probe), Unanswered("unanswered"))),
+        Session((*begin, Send(note("no/such/method")), Send(probe), Unanswered("unanswered"))),
     )
