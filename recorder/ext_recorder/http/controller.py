@@ -26,6 +26,7 @@ from ext_recorder.errors import RecorderError
 from ext_recorder.record.event_queue import Report
 
 from .inject import __path__ as _inject_path
+from .inject.ext_recorder_agent.channel import SOCKET
 from .worker_context import INTERRUPTED, KUBECONFIG, WHOLE, Origin, WorkerContext, live
 
 if TYPE_CHECKING:
@@ -38,7 +39,6 @@ if TYPE_CHECKING:
     from .worker_context import WorkerOutcome
 
 VARIABLE = "EXT_RECORDER_HTTP"  # for the agent: MODE:SEED:EPOCH:KINDS:FOLDER
-SOCKET = "http.sock"
 LOADED = "loaded."  # followed by a process id: a file that the agent creates when it starts
 KINDS = ("time", "uuid", "random", "secrets")  # of values that are replayed on request, see the agent's `determinism`
 RANDOM = KINDS[2]

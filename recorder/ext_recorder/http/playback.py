@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import h11
 
+from .inject.ext_recorder_agent.errors import NOT_RECORDED
 from .interaction import call_id
 from .interaction_store import TCP, TLS
 from .request_matching import Subject
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     from .server import ChildConnection
 
 EXPLAINED = 10  # misses listed individually
-NOT_RECORDED = "NotRecorded"  # see the agent's errors
 SILENT = frozenset({"GaveUp"})  # the child gave up waiting, so it is left to wait
 
 

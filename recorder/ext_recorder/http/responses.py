@@ -8,6 +8,7 @@ from typing import NamedTuple
 import h11
 
 from .http1_observer import request_of
+from .inject.ext_recorder_agent.channel import HELLO
 from .interaction import HEAD_LIMIT, Body, Interaction
 
 TYPE_CHECKING = False
@@ -124,7 +125,6 @@ def refusal(text: str, method: str) -> bytes:
     return head.encode() + (b"" if method == "HEAD" else body)
 
 
-HELLO = b"\0"  # replaces the handshake of TLS within memory, see the agent's `channel`
 CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 
 

@@ -9,17 +9,17 @@ import fcntl
 import json
 import os
 import selectors
-import struct
 import termios
 from collections import deque
 from contextlib import suppress
 from typing import TYPE_CHECKING, Protocol
 
+from .inject.ext_recorder_agent.channel import HEAD
+
 if TYPE_CHECKING:
     import socket
     from collections.abc import Iterator
 
-HEAD = struct.Struct("!II")  # as in the agent's channel
 READ_BYTES = 262_144
 READ_CHECK_S = 0.0003  # between two checks whether a child has read a piece
 SILENCE_S = 0.3  # without data from processes that continue after the session

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
 CASSETTE = "cassette"
 JSONL = "jsonl"
-HEAD_BYTES = 65_536
+HEAD_BYTES = 65_536  # some formats of other programs are detected by a member that is not at the beginning
 
 
 NAMES = (CASSETTE, JSONL, *IMPORTS)

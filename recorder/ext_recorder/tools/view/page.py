@@ -67,26 +67,20 @@ def page(path: Path, environ: Mapping[str, str] = os.environ) -> Iterator[bytes]
         left_out = {"http": traffic_left_out, "rows": rows.left_out, "bodies": len(bodies.cut)}
         about = {"file": path.name, "command": redactor.redact_text(shlex.join(header.command)), "leftOut": left_out}
         about |= {name: getattr(header, name) for name in ("protocol", "framing", "recorded", "bindings")}
-        yield from _head(path.name, {"about": about, "bodies": bodies.columns(), **rows.data()})
+        style, script = _part("page.css"), "".join(_part("scripts", f"{name}.js") for name in SCRIPTS)
+        values = {"title": escape(path.name), "style": style, "style_hash": _hash(style)}
+        values |= {"script": script, "script_hash": _hash(script)}
+        before, _, after = _part("page.html").partition("%(rows)s")
+        yield (before % values).encode("utf-8", "replace")
+        for text in _json({"about": about, "bodies": bodies.columns(), **rows.data()}):
+            # Without these characters, the data cannot end the script element around it.
+            harmless = text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
+            yield harmless.encode("utf-8", "replace")
+        yield (after % values).encode()
         yield from bodies.elements()
         yield b"</body>\n</html>\n"
     finally:
         bodies.close()
-
-
-def _head(title: str, data: Mapping[str, object]) -> Iterator[bytes]:
-    """Yield the page up to the messages."""
-    style = _part("page.css")
-    script = "".join(_part("scripts", f"{name}.js") for name in SCRIPTS)
-    before, _, after = _part("page.html").partition("%(rows)s")
-    values = {"title": escape(title), "style": style, "style_hash": _hash(style)}
-    values |= {"script": script, "script_hash": _hash(script)}
-    yield (before % values).encode("utf-8", "replace")
-    for column in _json(data):
-        # Without these characters, the data cannot end the script element around it.
-        piece = column.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
-        yield piece.encode("utf-8", "replace")
-    yield (after % values).encode()
 
 
 def _json(value: object) -> Iterator[str]:
