@@ -12,8 +12,8 @@ from ext_recorder.cassette.header import Header
 from ext_recorder.errors import CassetteError
 from ext_recorder.verify.session import VerifyOptions
 from ext_recorder.verify.verify import recorded_command
+from tests.support.project_files import call
 from tests.support.recorder_process import run
-from tests.unit.ext_recorder.cli.test_project_file import call
 
 PYTHON = Path(sys.executable)
 LINE = b'{"jsonrpc":"2.0","id":1,"method":"a"}\n'

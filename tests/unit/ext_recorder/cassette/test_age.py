@@ -10,8 +10,8 @@ import pytest
 from ext_recorder.cassette import age
 from ext_recorder.cassette.header import Header
 from ext_recorder.errors import CassetteError, UsageError
+from tests.support.project_files import call
 from tests.support.recorder_process import ECHO, run
-from tests.unit.ext_recorder.cli.test_project_file import call
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -18,8 +18,8 @@ from ext_recorder.messages.comparison_rules import PRESETS, IgnoredPlaces, Mask,
 from ext_recorder.replay.replay import Options
 from tests.support.host import PATIENCE_S
 from tests.support.player_host import END, Host, cassette
+from tests.support.project_files import call as recorder
 from tests.support.recorder_process import RECORDER, run
-from tests.unit.ext_recorder.cli.test_project_file import call as recorder
 from tests.unit.ext_recorder.tools.test_diff import differences, told
 
 
