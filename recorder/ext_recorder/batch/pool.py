@@ -34,7 +34,6 @@ class Progress:
     """Progress bar; nothing for a single cassette, or if the output is not a terminal.
 
     Args:
-        total: number of cassettes.
         file: output; None for standard error.
     """
 
@@ -128,7 +127,6 @@ def map_cassettes(
         work: called with the file to read and its name in messages; a function at the top level of a module, or a
             partial of one. Its result is pickled. RecorderError and OSError become the `error` of the outcome.
         jobs: number of processes; 0 for one per core.
-        progress: progress bar; None for one on standard error.
 
     Yields:
         The outcomes in the order of the cassettes, each as soon as it and all previous ones are available.

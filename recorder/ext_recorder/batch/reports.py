@@ -86,7 +86,6 @@ def junit(suite: str, cases: Sequence[Case]) -> bytes:
 
     Args:
         suite: name of the suite, such as "ext-recorder verify".
-        cases: the cases in their order.
     """
     failures, errors = sum(bool(case.problems) for case in cases), sum(bool(case.error) for case in cases)
     counts = {
@@ -183,7 +182,6 @@ def report_each(
     """Check cassettes and print the results.
 
     Args:
-        name: name of the command.
         cassettes: the cassettes, in the order of the report.
         work: checks one cassette, see `pool.map_cassettes`.
         jobs: number of processes; 0 for one per core.

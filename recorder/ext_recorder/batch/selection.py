@@ -196,7 +196,6 @@ def fetched(address: str, inner: str, name: str, *, http: bool | None = False) -
     """Yield a temporary copy of a remote cassette.
 
     Args:
-        address: the address as it was given.
         inner: path on that file system.
         name: its name in messages.
         http: see `Cassette`.

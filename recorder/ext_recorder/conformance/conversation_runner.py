@@ -26,10 +26,7 @@ class ConversationRunner:
     """Run of one session.
 
     Args:
-        endpoint: endpoint of the session.
-        protocol: name of the protocol.
         known: values of the placeholders "$name".
-        session: its steps.
         timeout: seconds to wait for expected output.
 
     Attributes:

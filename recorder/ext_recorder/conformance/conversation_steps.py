@@ -49,7 +49,6 @@ class Send:
 
     Args:
         message: JSON value with placeholders.
-        expected: expected values in its response.
         waits: whether to wait for the last response to a request before the next step.
         client: number of the client that sends it: 1 or 2. On standard files there is only one.
         holds: whether the host responds to requests of the child only after that.
@@ -66,12 +65,7 @@ class Send:
 
 @dataclass(frozen=True)
 class SendBytes:
-    """Frame with an invalid message to send. An error without an id is expected.
-
-    Args:
-        payload: content of the frame.
-        expected: expected values in that error.
-    """
+    """Frame with an invalid message to send. An error without an id is expected."""
 
     payload: bytes
     expected: tuple[ExpectedValue, ...]
@@ -79,12 +73,7 @@ class SendBytes:
 
 @dataclass(frozen=True)
 class AwaitAnswer:
-    """Last response to a previous request, to wait for. Skipped if that was not sent.
-
-    Args:
-        id: of the request.
-        expected: expected values in the response.
-    """
+    """Last response to a previous request, to wait for. Skipped if that was not sent."""
 
     id: int | str
     expected: tuple[ExpectedValue, ...] = ()
@@ -95,7 +84,6 @@ class Await:
     """Message that the child sends unprompted, to wait for.
 
     Args:
-        method: its method.
         after: id of the request that causes it: skipped if that was not sent or has failed. "": none.
         clause: id of the clause that is violated if it does not come; "": the response to the request ends the wait.
         name: placeholder for the message in later steps.
@@ -134,7 +122,6 @@ class Session:
     """Messages to one child, or on one connection.
 
     Args:
-        steps: in their order.
         replies: {method of the child: responses of the host}. They are sent while the host waits.
         lingers: whether the host waits for unprompted messages at the end.
     """
@@ -159,7 +146,6 @@ class Conversation:
     Args:
         profile: names and meanings of the entries of a profile.
         clauses: those that only steps check, by id.
-        sessions: in their order.
     """
 
     profile: Mapping[str, str]

@@ -156,13 +156,7 @@ _HEAD_BYTES = 40  # of a frame that a message shows
 
 @dataclass
 class Client:
-    """Client of the child, with a channel of its own.
-
-    Args:
-        number: its number, from 1.
-        channel: its channel.
-        decoder: decoder of the output of the child.
-    """
+    """Client of the child, with a channel of its own."""
 
     number: int
     channel: ByteChannel
@@ -185,10 +179,6 @@ class ReceivedMessage:
 
 class Exchange:
     """Messages of one session.
-
-    Args:
-        endpoint: endpoint of the session.
-        protocol: name of the protocol.
 
     Attributes:
         events: messages in both directions.

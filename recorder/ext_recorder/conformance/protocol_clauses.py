@@ -60,8 +60,6 @@ def run_conversation(
     """Run the conversation of a protocol, and return the verdict on each clause by its id: (word, reason).
 
     Args:
-        peer: the child.
-        protocol: name of its protocol.
         known: its profile, and the values of every session: "workdir" and "session".
         only: ids of clauses; sessions that are not needed for them are skipped. (): all.
         timeout: seconds to wait for expected output.

@@ -69,8 +69,6 @@ class Host:
     """A running extension.
 
     Args:
-        command: program and arguments.
-        cwd: its working directory.
         env: its entire environment.
         timeout: seconds to wait for expected output.
     """

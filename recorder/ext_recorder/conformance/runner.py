@@ -99,12 +99,10 @@ def run(
     Args:
         command: the child. It is started in an empty directory, for gevals 0.0.1 once per clause. () for a server
             that is already running.
-        protocol: name of the protocol.
         connect: address of a socket server; "" for a child on its standard files.
         profile: path of a file with the operations of the child; "" for none.
         only: ids of clauses, or prefixes of them; () for all.
         as_json: print a line of JSON for each clause instead of a table.
-        junit_file: path of a JUnit XML report; "" for none.
         jobs: number of clauses that are checked in parallel; 0: the number of cores.
         timeout: seconds to wait for expected output.
 

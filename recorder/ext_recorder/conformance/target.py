@@ -72,7 +72,6 @@ class Target:
     """Command of an extension, and a directory to run it in.
 
     Args:
-        command: program and arguments.
         profile: its operations.
         workdir: an empty directory of this check alone.
         timeout: seconds to wait for expected output.

@@ -24,7 +24,6 @@ def cassette_name(item: pytest.Item, given: str | None) -> str:
     """Return the name of a test's cassette in its folder.
 
     Args:
-        item: the test.
         given: the name in its marker, with or without `.yaml`; None for the name of the test.
     """
     if given is not None:

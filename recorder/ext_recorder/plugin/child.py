@@ -34,7 +34,6 @@ class RecordedChild:
     """The running child. A context manager; at its end the input is closed, and the child is expected to exit.
 
     Args:
-        command: its command line.
         framing: "ndjson", "content-length", "uint32".
         stderr: file for its standard error.
 
@@ -70,7 +69,6 @@ class RecordedChild:
         """Send a request of JSON-RPC 2.0, and return the result. `handlers` respond to requests of the child before it.
 
         Args:
-            method: its method.
             params: its params; None for none.
             timeout: seconds.
 

@@ -116,11 +116,6 @@ class Recorded:
     def of(cls, item: pytest.Item, folder: Path, mode: str) -> Recorded:
         """Return the child that the marker of a test names.
 
-        Args:
-            item: the test.
-            folder: folder of its cassettes.
-            mode: value of `--record-mode`.
-
         Raises:
             pytest.fail.Exception: the marker is missing or wrong, or the project file is.
         """
@@ -155,11 +150,7 @@ class Recorded:
         return value_of(self.values, "framing") or DIALECTS["jsonrpc" if protocol == AUTO else protocol].framing
 
     def command(self, report: Path) -> list[str]:
-        """Return the command line that replaces the child.
-
-        Args:
-            report: file for the report of a replay.
-        """
+        """Return the command line that replaces the child."""
         # --quiet: the line that names the replayed cassette would be noise in a test.
         options = [*self.marked.options(recording=self.mode != "none"), f"--report={report}", "--quiet"]
         recorder = [sys.executable, "-P", "-m", "ext_recorder"]

@@ -87,9 +87,7 @@ def wait(channels: Iterable[ByteChannel], seconds: float, files: Iterable[int] =
     """Wait for output of a channel or a readable file, and write unsent bytes.
 
     Args:
-        channels: the channels.
         seconds: maximum wait; 0 or less to return at once.
-        files: further descriptors.
 
     Returns:
         The readable descriptors. The set is empty after the maximum wait, or after unsent bytes were written.

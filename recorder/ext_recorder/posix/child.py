@@ -122,11 +122,7 @@ def exit_status(status: int) -> int | str:
 
 
 def exit_like(status: int) -> NoReturn:
-    """End this process like the child: with the same exit code, or by the same signal.
-
-    Args:
-        status: the child's wait status.
-    """
+    """End this process like the child: with the same exit code, or by the same signal."""
     if os.WIFSIGNALED(status):
         number = os.WTERMSIG(status)
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # only the core dump of the child is useful

@@ -149,7 +149,6 @@ def write_message(outlet: OutputSink, message: str) -> None:
     """Write one line for the user; give up after `TELL_MS` if it is not read.
 
     Args:
-        outlet: standard error.
         message: without the name of the program; "" writes nothing.
     """
     rest = f"ext-recorder: {message}\n".encode(errors="backslashreplace") if message else b""

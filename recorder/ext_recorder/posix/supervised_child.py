@@ -29,10 +29,7 @@ class SupervisedChild:
     """Child on pipes. A context manager, which stops it.
 
     Args:
-        spawner: starts it.
-        command: program and arguments.
         environment: all of its variables.
-        folder: working directory.
         stdout, stderr: descriptors for its output; None for pipes.
 
     Attributes:

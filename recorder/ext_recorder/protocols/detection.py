@@ -38,8 +38,6 @@ class Signature:
     """Signature of a protocol: members of a message that only this protocol has.
 
     Args:
-        protocol: the name of the dialect.
-        side: the side that sends the message.
         members: {JSON pointer: value, tuple of values, type, or ... for any}; all of them are required.
         framing: the required framing; "" for any.
     """

@@ -286,7 +286,6 @@ class Dialect:
         """Return the error response to a request without a recorded response; None if the protocol has none.
 
         Args:
-            request: the request of the host.
             message: one line for users.
             data: the same for programs, as JSON values.
         """

@@ -87,7 +87,6 @@ class ConnectionReader(Reader):
     """Reader of the events of one connection as a session, whose end is an exit.
 
     Args:
-        path: the cassette.
         number: the connection; OWN_FILES for the output and exit of the server itself.
         closed: whether its end was recorded.
 
@@ -132,7 +131,6 @@ class ConnectionPlayer(StrictPlayer):
     """Player of one connection in order `strict`.
 
     Args:
-        reader: its events.
         requests, responses, actions, framing: see Player.
         arrived: returns True if all messages of other connections up to a line have arrived.
     """
@@ -226,10 +224,6 @@ class Arrivals:
     """Live connections that are not matched yet, and the recorded ones without a live one.
 
     Args:
-        path: the cassette.
-        header: its header.
-        options: options of the replay.
-        listener: accepts the clients.
         report: called with a message about a client for which no recorded connection is left.
 
     Attributes:

@@ -92,14 +92,6 @@ class _HttpClient:
 class HttpServer:
     """A replayed HTTP server.
 
-    Args:
-        path: the cassette.
-        header: its header.
-        options: options of the replay.
-        listener: accepts the clients.
-        err: standard error.
-        report: report of `--report`; None without that option.
-
     Attributes:
         differences: messages about differences between this session and the recorded one.
     """

@@ -85,10 +85,6 @@ def record(session: RecordingConfig, http: Callable[[RecordingConfig], TrafficRe
 def relaying(listen: str, connect: str) -> Iterator[Callable[[Child | None, Signals, EventQueue, OutputSink], Relay]]:
     """Listen during the `with` block, and yield a function that creates the relay.
 
-    Args:
-        listen: address for clients.
-        connect: address of the server.
-
     Raises:
         UsageError: an address is not valid, or it is not possible to listen at it.
     """
@@ -106,8 +102,6 @@ class Relay(StdioProxy):
     Args:
         child: the server; None if it was not started by this process.
         signals, queue, stderr: see StdioProxy.
-        listener: accepts the clients.
-        target: address of the server.
     """
 
     def __init__(

@@ -50,11 +50,6 @@ _NO_INPUT = -1  # in the place of a file descriptor
 def run_server(path: str, listen: str, options: Options) -> int:
     """Replay a recorded server at an address.
 
-    Args:
-        path: the cassette.
-        listen: the address.
-        options: options of the replay.
-
     Returns:
         The exit status, see `run_replay`.
     """
@@ -102,14 +97,6 @@ class _Client:
 
 class Server:
     """A replayed socket server.
-
-    Args:
-        path: the cassette.
-        header: its header.
-        options: options of the replay.
-        listener: accepts the clients.
-        err: standard error.
-        report: report of `--report`; None without that option.
 
     Attributes:
         differences: messages about differences between this session and the recorded one.

@@ -36,7 +36,6 @@ class StderrLines:
     """Comparison of the lines of standard error, in their order.
 
     Args:
-        findings: collects the differences.
         clean: returns live text as the recorder would have written it.
         canonical: returns recorded text with the placeholders of `clean`.
     """
@@ -107,13 +106,8 @@ class ChildMessages:
     """Reader of the messages of the child.
 
     Args:
-        framing: of its messages.
         clean: returns live text as the recorder would have written it.
-        bindings: paths, recorded and live.
-        comparison: compares two messages.
-        counterparts: names in both sessions.
         child_calls: requests of the child by their recorded ids.
-        findings: collects the differences.
         soon: yields the next events of the cassette without consuming them.
         in_order: whether the order of its messages is compared.
         stderr: whether its stderr is compared.

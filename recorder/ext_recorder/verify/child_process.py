@@ -96,10 +96,6 @@ class VerifiedChild(SupervisedChild):
     def play(self, script: HostScript, note: Note) -> bool:
         """Move bytes until the script is over and the child has exited.
 
-        Args:
-            script: of the host.
-            note: records all events.
-
         Returns:
             True if the child exited by itself, False if it was stopped after the deadline.
         """

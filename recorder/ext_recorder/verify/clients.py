@@ -35,11 +35,6 @@ if TYPE_CHECKING:
 class LiveConnection:
     """One connection to the server.
 
-    Args:
-        recorded: the recorded connection.
-        script: of the host on this connection.
-        note: records all events.
-
     Attributes:
         number: of the recorded connection.
         line: of the cassette where that begins.
@@ -116,11 +111,7 @@ class Clients:
     """All connections of one session, and the loop that moves their bytes. A context manager, which closes them.
 
     Args:
-        address: of the server.
-        recorded: the recorded connections.
-        make_script: creates the script of a connection.
         live: the server, if it was started here.
-        note: records all events.
     """
 
     def __init__(

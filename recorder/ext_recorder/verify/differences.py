@@ -42,7 +42,6 @@ class LiveDifferences(Differences):
         """Report a response that did not come before its deadline.
 
         Args:
-            owed: the recorded response.
             took: seconds that it took in the recording.
             timeout: further seconds that were allowed.
         """
@@ -53,7 +52,6 @@ class LiveDifferences(Differences):
         """Report that the child ended its output early.
 
         Args:
-            line: of the cassette.
             awaited: message that was expected next, if that is known.
         """
         what = _name(awaited) if awaited else "another message"

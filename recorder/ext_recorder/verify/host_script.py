@@ -27,9 +27,6 @@ AHEAD_EVENTS = 1_000  # that are read ahead
 class LookaheadReader:
     """Reader of the events of a cassette, with look-ahead.
 
-    Args:
-        reader: the cassette, at its start.
-
     Attributes:
         path: the cassette, for messages.
     """
@@ -79,10 +76,6 @@ class HostScript:
     """Script of the host for one connection.
 
     Args:
-        ahead: the cassette.
-        child: reads the messages of the child.
-        sender: converts recorded messages to live bytes.
-        findings: collects the differences.
         timeout: maximum seconds that a response may take in addition to its time in the recording.
         may: returns True if other connections have sent all messages above a line of the cassette.
 

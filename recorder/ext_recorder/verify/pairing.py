@@ -35,9 +35,7 @@ class MessagePairing:
     """Pairing of live messages with recorded ones.
 
     Args:
-        comparison: compares two messages.
         counterparts: names in both sessions; new ones are added.
-        findings: collects the differences.
         on_pair: called for each pair: (recorded, live).
         in_order: whether the order of messages is compared.
     """

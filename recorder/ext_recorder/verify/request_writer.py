@@ -36,7 +36,6 @@ class RequestWriter:
 
     Args:
         dialect: finds paths, names and calls in messages.
-        framing: of the messages.
         bindings: placeholder and live paths.
         counterparts: names, recorded and live.
         child_calls: recorded ids of requests of the child, mapped to live ids.

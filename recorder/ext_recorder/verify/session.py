@@ -82,11 +82,7 @@ class LiveSession:
     """State of one run of one cassette.
 
     Args:
-        reader: the cassette.
         name: of the cassette, for messages.
-        options: of the comparison.
-        environment: variables of this process.
-        stack: removes created folders.
 
     Attributes:
         dialect, framing: of the messages.
@@ -123,13 +119,7 @@ class LiveSession:
         self._senders: list[RequestWriter] = []
 
     def script(self, reader: Reader, framing: Framing, may: Callable[[int], bool] | None = None) -> HostScript:
-        """Return the script of the host for one connection. Ids of calls are its own, names are shared.
-
-        Args:
-            reader: its events.
-            framing: of both directions.
-            may: see HostScript.
-        """
+        """Return the script of the host for one connection. Ids of calls are its own, names are shared."""
         options, child_calls, ahead = self._options, IdMap(), LookaheadReader(reader)
         sender = RequestWriter(
             self.dialect,
@@ -162,7 +152,6 @@ class LiveSession:
 
         Args:
             script: has the recorded exit status.
-            status: exit code, or the name of a signal.
             by_itself: False if the child was stopped.
         """
         recorded = script.exit
@@ -182,8 +171,6 @@ class LiveSession:
         Args:
             recorded: exit status of the recorded child.
             status: exit status of the live child.
-            words: the end of its stderr.
-            remarks: further notes.
         """
         notes = [self._early_exit] if self._early_exit else []
         unbound = {name: None for sender in self._senders for name in sender.unbound if name != HOME}

@@ -29,9 +29,6 @@ class Update:
 
     Args:
         reader: the cassette, whose bindings and names of environment variables are kept.
-        options: of the verification.
-        session: the new session.
-        environment: variables of this process.
 
     Attributes:
         done: True after it has replaced the old one.

@@ -41,9 +41,7 @@ def verify(path: Path, name: str, options: VerifyOptions) -> Case:
     """Send the requests of a cassette to a real child, and compare its messages.
 
     Args:
-        path: of the cassette.
         name: of the cassette, for messages.
-        options: the command, and the comparison.
 
     Raises:
         CassetteError, UsageError: the cassette or the options are invalid.
@@ -82,9 +80,7 @@ def recorded_command(
 
     Args:
         name: of the cassette, for messages.
-        header: of the cassette.
         options: bindings; without a recorded command, a server at `connect` is expected to run.
-        environment: variables of this process.
 
     Raises:
         CassetteError: the cassette has no command, or only a part of it.
