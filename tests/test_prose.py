@@ -17,7 +17,7 @@ LIMITS = {
     "cassettes": 3,
     "docs": 3,
     "extensions/ext_kubernetes": 1,
-    "extensions/ext_sdk": 12,
+    "extensions/ext_sdk": 6,
     "recorder": 14,
     "tests": 660,
 }

@@ -1,9 +1,8 @@
 """Classes of arguments: one class gives the JSON Schema, the validation, the defaults and the reference page.
 
 `class Copy(Args, one_of=("path", "glob"))` adds a rule on combinations, for the JSON Schema and the validation alike,
-so
-that a host refuses a wrong call before a task begins. An argument counts as given if its value is not its default, even
-if that was written out.
+so that a host refuses a wrong call before a task begins. An argument counts as given if its value is not its default,
+even if that was written out.
 """
 
 from __future__ import annotations
@@ -152,18 +151,14 @@ class Args(msgspec.Struct, metaclass=_ArgsType, frozen=True):
     """Base class of arguments.
 
     Fields are documented by `Annotated[str, Meta(description="…")]`; a field with a default is optional. Python's
-    `pass_env`
-    is `passEnv` for users. An undeclared name is refused.
+    `pass_env` is `passEnv` for users. An undeclared name is refused.
 
     `class Find(Args, one_of=("path", "glob"))` requires exactly one of these fields, `any_of` at least one; both are in
-    the
-    JSON Schema, so that hosts refuse a wrong call before a task begins. These fields have defaults, and one whose value
-    is
-    its default does not count as given.
+    the JSON Schema, so that hosts refuse a wrong call before a task begins. These fields have defaults, and one whose
+    value is its default does not count as given.
 
     `__post_init__` may raise ValueError for rules that no JSON Schema can express; the operation then fails without
-    being
-    called.
+    being called.
     """
 
     __alternatives__: ClassVar[tuple[Alternatives, ...]] = ()
@@ -174,10 +169,8 @@ class Config(Args):
 
     A class with a `__post_init__`, also one that is used within a configuration, has an `early_check`:
     `package.module:function`, of a module that imports nothing heavy. The function receives the members as the host
-    sent
-    them, with valid types, and raises ValueError at least whenever `__post_init__` does. Without it, a configuration
-    that
-    has the class is validated before the manifest is sent, which makes the start slower.
+    sent them, with valid types, and raises ValueError at least whenever `__post_init__` does. Without it, a
+    configuration that has the class is validated before the manifest is sent, which makes the start slower.
     """
 
     early_check: ClassVar[str] = "ext_sdk.server.config_check:check_config"

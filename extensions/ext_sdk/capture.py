@@ -152,7 +152,7 @@ def find_by_regex(pattern: str, group: int | str | None, text: str, *, where: st
 
     Args:
         pattern: in the syntax of Python's `re`.
-        group: number or name; None: the first group, or the entire match if there are no groups.
+        group: number or name; None: the first group, or the entire match without groups.
         text: searched text.
         where: name of the text for messages, such as `stdout`.
         searcher: runs the search.

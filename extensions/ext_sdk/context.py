@@ -205,8 +205,7 @@ class Context:
         config: the extension's configuration.
         secrets: values that are redacted.
         given: the arguments as the host sent them, before `${NAME.key}` is replaced: for operations that treat texts of
-            the
-            task itself differently.
+            the task itself differently.
     """
 
     __slots__ = (

@@ -19,8 +19,7 @@ class Registry(Mapping[str, "Operation"]):
     """Operations by name, in the order of their registration.
 
     An extension with many operations registers their modules: the first call then imports only the module of its
-    operation.
-    `import_modules` imports the others, in a thread. Iterating over the values imports all of them.
+    operation. `import_modules` imports the others, in a thread. Iterating over the values imports all of them.
 
     Args:
         extension: name of the extension, for errors.

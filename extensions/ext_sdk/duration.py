@@ -1,8 +1,7 @@
 """Durations in Go's syntax: ``time.ParseDuration`` and ``Duration.String``, to the nanosecond.
 
 gevals 0.0.1 ("Duration Format") requires Go's syntax, and its host is a Go program, so Go's parsing, errors and
-rounding
-are the definition. No library in Python agrees with it on fractions, on overflow and on ``1µs``.
+rounding are the definition. No library in Python agrees with it on fractions, on overflow and on ``1µs``.
 """
 
 from __future__ import annotations

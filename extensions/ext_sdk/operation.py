@@ -30,13 +30,11 @@ class Operation:
     Args:
         name: name in the manifest: lower case, words joined by `-`.
         function: `function(args, context) -> Result`; its docstring is the description, its first annotation the class
-            of
-            `args`.
+            of `args`.
         example: arguments for the reference page; a test runs them.
         same_as: the operation that this is an alias of; pages and `--help` list it separately.
         on_invalid: `on_invalid(refusal, context)`, called before the operation fails because its arguments can't be
-            used;
-            for operations whose failure has consequences.
+            used; for operations whose failure has consequences.
 
     Raises:
         TypeError: the function has another signature, or no docstring.

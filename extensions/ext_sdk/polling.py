@@ -28,12 +28,12 @@ class Deadline:
     """Time on the monotonic clock, and a signal to stop before it.
 
     Args:
-        seconds: from now; None: no limit.
+        seconds: from now; None: unlimited.
         stopped: set when the call must end at once: the host has gone, or the extension shuts down.
-        latest: seconds from now after which the result is lost, because the server responds without it; None: no limit.
+        latest: seconds from now after which the result is lost, because the server responds without it; None: never.
 
     Attributes:
-        seconds: as given; infinite if there is no limit.
+        seconds: as given; infinite if unlimited.
     """
 
     __slots__ = ("_at", "_began", "_latest", "seconds", "stopped")
@@ -52,7 +52,7 @@ class Deadline:
         self.stopped = stopped or threading.Event()
 
     def remaining(self) -> float:
-        """Return the seconds left, 0.0 when over or stopped; infinite if there is no limit."""
+        """Return the seconds left, 0.0 when over or stopped; infinite if unlimited."""
         if self.stopped.is_set():
             return 0.0
         return max(0.0, self._at - time.monotonic())
@@ -62,7 +62,7 @@ class Deadline:
         return time.monotonic() - self._began
 
     def remaining_for_result(self) -> float:
-        """Return the seconds left to clean up and return a result, 0.0 if over; infinite if there is no limit.
+        """Return the seconds left to clean up and return a result, 0.0 if over; infinite if unlimited.
 
         This is longer than `remaining()`: an operation may stop its work at the deadline and still report it.
         """
@@ -70,7 +70,7 @@ class Deadline:
 
     @property
     def expired(self) -> bool:
-        """True if there is no time left."""
+        """True if the time is over."""
         return self.remaining() <= 0
 
     def limit(self, duration: Duration | float | None) -> Deadline:

@@ -35,8 +35,7 @@ class Result:
         message: a summary in one line.
         error: of a failure: expected, found, place, remedy. Hosts show nothing else.
         outputs: values for later steps; numbers and booleans become JSON texts. Names have no dots, because a host
-            splits
-            `step.operation.name` at them.
+            splits `step.operation.name` at them.
         secret_outputs: values that only later steps of the same workdir get, as `${NAME.key}`, never the host.
         whole: the complete values of outputs that are shortened or redacted in `outputs`. Later steps get these as
             `${NAME.key}`; the host never does. NotKept refuses a reference to a value that is not available.

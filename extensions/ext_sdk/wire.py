@@ -49,46 +49,24 @@ __all__ = [
     "scan",
 ]
 
+# Names by the module of ext_sdk.core.wire that defines them.
 _HOMES = {
-    "Answer": "ext_sdk.core.wire.connection",
-    "CallError": "ext_sdk.core.wire.errors",
-    "Connection": "ext_sdk.core.wire.connection",
-    "DEPTH_LIMIT": "ext_sdk.core.wire.json_codec",
-    "Decoder": "ext_sdk.core.wire.framing",
-    "Direction": "ext_sdk.core.wire.connection",
-    "Envelope": "ext_sdk.core.wire.json_codec",
-    "ErrorResponse": "ext_sdk.core.wire.jsonrpc",
-    "FRAMINGS": "ext_sdk.core.wire.framing",
-    "Frame": "ext_sdk.core.wire.frames",
-    "FrameTooLong": "ext_sdk.core.wire.errors",
-    "Framing": "ext_sdk.core.wire.framing",
-    "Id": "ext_sdk.core.wire.errors",
-    "Junk": "ext_sdk.core.wire.frames",
-    "Malformed": "ext_sdk.core.wire.connection",
-    "Member": "ext_sdk.core.wire.json_codec",
-    "Message": "ext_sdk.core.wire.jsonrpc",
-    "MessageError": "ext_sdk.core.wire.errors",
-    "Notification": "ext_sdk.core.wire.jsonrpc",
-    "Request": "ext_sdk.core.wire.jsonrpc",
-    "Response": "ext_sdk.core.wire.jsonrpc",
-    "RpcError": "ext_sdk.core.wire.errors",
-    "WireError": "ext_sdk.core.wire.errors",
-    "dumps": "ext_sdk.core.wire.json_codec",
-    "encode": "ext_sdk.core.wire.jsonrpc",
-    "is_too_deep": "ext_sdk.core.wire.json_codec",
-    "loads": "ext_sdk.core.wire.json_codec",
-    "parse": "ext_sdk.core.wire.jsonrpc",
-    "scan": "ext_sdk.core.wire.json_codec",
+    "connection": ("Answer", "Connection", "Direction", "Malformed"),
+    "errors": ("CallError", "FrameTooLong", "Id", "MessageError", "RpcError", "WireError"),
+    "frames": ("Frame", "Junk"),
+    "framing": ("FRAMINGS", "Decoder", "Framing"),
+    "json_codec": ("DEPTH_LIMIT", "Envelope", "Member", "dumps", "is_too_deep", "loads", "scan"),
+    "jsonrpc": ("ErrorResponse", "Message", "Notification", "Request", "Response", "encode", "parse"),
 }
 
 
 def __getattr__(name: str) -> object:
-    home = _HOMES.get(name)
+    home = next((module for module, names in _HOMES.items() if name in names), None)
     if home is None:
         raise AttributeError(f"module 'ext_sdk.wire' has no attribute {name!r}")
     from importlib import import_module
 
-    value: object = getattr(import_module(home), name)
+    value: object = getattr(import_module(f"ext_sdk.core.wire.{home}"), name)
     globals()[name] = value
     return value
 

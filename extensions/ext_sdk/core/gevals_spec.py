@@ -1,4 +1,4 @@
-"""The gevals extension protocol, version 0.0.1, as data (spec 0).
+"""The gevals extension protocol, version 0.0.1, as data.
 
 This module is on the start-up path of every extension: it imports nothing.
 """

@@ -30,10 +30,8 @@ class Stdio:
         """Copy the descriptors 0 and 1, which become /dev/null and a copy of stderr.
 
         After this, output of print, of libraries and of children goes to stderr, and no child reads the host's
-        messages.
-        Closed descriptors among 0, 1 and 2 are opened as /dev/null first: a file opened later would get that number,
-        and
-        receive the messages.
+        messages. Closed descriptors among 0, 1 and 2 are opened as /dev/null first: a file opened later would get that
+        number, and receive the messages.
         """
         while (null := os.open(os.devnull, os.O_RDWR)) <= 2:
             os.set_inheritable(null, True)  # noqa: FBT003  (takes no keyword)

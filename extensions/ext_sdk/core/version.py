@@ -1,3 +1,3 @@
-"""The version of the distribution: the only place that says it."""
+"""Version of the distribution; it is set only here."""
 
 __version__ = "0.1.0"

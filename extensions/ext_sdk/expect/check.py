@@ -28,8 +28,7 @@ class Expectation(Args):
     """Base class of expectations. A field that was not given is UNSET, because `null` may be an expected value.
 
     `__post_init__` raises ValueError for an expectation that checks nothing or can't hold. The SDK reports it as an
-    invalid
-    argument, with its path, before anything runs.
+    invalid argument, with its path, before anything runs.
     """
 
     def given(self, *, besides: tuple[str, ...] = ()) -> tuple[str, ...]:

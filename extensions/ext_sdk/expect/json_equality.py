@@ -37,8 +37,7 @@ def match_unordered(expected: int, found: int, fits: Fits) -> dict[int, int]:
     """Match as many expected items as possible with found ones, in any order.
 
     This is a maximum bipartite matching by augmenting paths (Kuhn). Arguments as for `match_ordered`; `fits` may be
-    called
-    for a pair again.
+    called for a pair again.
     """
     owner: dict[int, int] = {}  # the expected item by the found one that it is matched with
     for index in range(expected):

@@ -1,11 +1,10 @@
 """Regular expressions that can't block the process: Python's `re`, in a child process with limits on time and memory.
 
 A pattern is from a task file and the text from an agent or a program, so either may make a search explode. Other
-engines are no solution: google-re2 has no packages for musl or the newest Python, and its "linear" time was 54 s for
+engines do not help: google-re2 has no packages for musl or the newest Python, and its "linear" time was 54 s for
 100 KB of text and a pattern of 200 alternatives; `regex` limits the time of a search, but `((a{1000}){1000}){1000}`
 exhausts all memory while it is compiled. A child process can be killed in any case, and the syntax is the one that
-every
-user has installed.
+every user has installed.
 """
 
 from __future__ import annotations

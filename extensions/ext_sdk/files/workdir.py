@@ -102,10 +102,8 @@ class Workdir:
     """Files beneath a directory.
 
     Paths are those that users write: relative to the directory, or absolute and inside. `a/../b` is `b`. Symbolic links
-    are
-    followed if they stay inside and are relative. Every method raises PathEscapes for a path that leads out, and
-    OSError if
-    the operating system refuses.
+    are followed if they stay inside and are relative. Every method raises PathEscapes for a path that leads out, and
+    OSError if the operating system refuses.
 
     Args:
         root: the directory; it must exist once a method is called.

@@ -41,8 +41,7 @@ class LineLimiter:
     """Encoder of messages within the line limit, without secrets.
 
     Values of the extension are redacted before they are cut (half a secret would not be found). The id and the words of
-    the
-    protocol are not: a secret may well be `1234` or `code`.
+    the protocol are not: a secret may well be `1234` or `code`.
 
     Args:
         spill_to_file: see SpillToFile; raises OSError if the file can't be written.

@@ -139,8 +139,7 @@ def build_manifest(extension: Definition) -> dict[str, object]:
     """Return the manifest of an extension (gevals 0.0.1, "Initialize"), with descriptions as long as the line allows.
 
     Descriptions are shortened in one operation after the other: first in aliases of operations, then in the order of
-    the
-    bytes that it saves.
+    the bytes that it saves.
 
     Raises:
         ValueError: it does not fit on a line even without descriptions of arguments.

@@ -57,7 +57,7 @@ class Call:
         operation: the operation.
         args: typed and validated; an InvalidArgs if they can't be used: the operation then fails without being called.
         context: context of the call.
-        answer_seconds: time from now until a response must be sent, whatever the operation does; None: no limit.
+        answer_seconds: seconds from now until a response must be sent, even if it has not ended; None: unlimited.
         save_as: the name under which its outputs are kept as variables, or "".
         id: id of the request.
         answer_deadline: latest time of the response, on the monotonic clock; set when the call begins.
@@ -318,7 +318,7 @@ class Session:
             return error
 
     def _deadline(self, phase: str, timeout: float | None, own: object) -> tuple[Deadline, float | None]:
-        """Return the deadline of the operation, and the seconds until a response must be sent whatever it does.
+        """Return the deadline of the operation, and the seconds until a response must be sent in any case.
 
         The deadline is the earliest of the operation's own `timeout`, the host's, and, for a host that sends no phase,
         `maxOperationTime`: such a host stops waiting after 30 s without output.

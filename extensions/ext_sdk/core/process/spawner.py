@@ -32,9 +32,8 @@ class Command:
         directory: descriptor of the working directory; a path could be replaced after it was checked.
         limits: (soft, hard) by RLIMIT_ number.
         umask: None keeps that of this process.
-        grace: seconds between SIGTERM and SIGKILL when the owner dies or closes the child, or the command leaves
-            processes
-            behind.
+        grace: seconds between SIGTERM and SIGKILL when the owner exits or closes the child, or the command leaves
+            processes behind.
         keep: processes that the command leaves behind (daemons) run until a stop; else they are stopped.
     """
 

@@ -301,4 +301,6 @@ class _Framings(dict[str, Framing]):
         return name == "http" or super().__contains__(name)
 
 
-FRAMINGS: dict[str, Framing] = _Framings({each.name: each for each in (_NdJson(), _ContentLength(), _Uint32())})
+FRAMINGS: dict[str, Framing] = _Framings(
+    {framing.name: framing for framing in (_NdJson(), _ContentLength(), _Uint32())}
+)

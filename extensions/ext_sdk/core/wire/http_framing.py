@@ -92,7 +92,10 @@ class HttpDecoder(Buffer):
             return Junk(self.take(2), "blank line")
         end = self.data.find(b"\r\n\r\n", start, start + HEAD_LIMIT_BYTES)
         if end < 0:
-            if len(self) < HEAD_LIMIT_BYTES and self._may_begin(bytes(self.data[start : start + 16])):
+            data = bytes(self.data[start : start + 16])
+            method = data.partition(b" ")[0].decode("latin-1")
+            may_begin = b"HTTP/1.".startswith(data[:7]) or data.startswith(b"HTTP/1.") or _UPPER.issuperset(method)
+            if may_begin and len(self) < HEAD_LIMIT_BYTES:
                 return self.tail("unterminated head")
             return self._lose("not HTTP/1.1")
         line, *headers = bytes(self.data[start:end]).decode("latin-1").split("\r\n")
@@ -103,11 +106,6 @@ class HttpDecoder(Buffer):
         payload, first = begun
         known = dict(field for field in fields if field)
         return self._body(end + 4, payload, (first, *headers), known)
-
-    def _may_begin(self, data: bytes) -> bool:
-        """Return True if a head may begin with these bytes: with a version or a method."""
-        word = data.partition(b" ")[0].decode("latin-1")
-        return b"HTTP/1.".startswith(data[:7]) or data.startswith(b"HTTP/1.") or _UPPER.issuperset(word)
 
     def _body(self, at: int, payload: bytes, head: tuple[str, ...], fields: dict[str, str]) -> Frame | Junk | None:
         is_response = payload[:3].isdigit()

@@ -23,8 +23,7 @@ class ProcessTree:
     """All descendants of this process, found in /proc (Linux).
 
     Between finding a process and signalling it, its id could be reused only if it were reaped and the kernel went
-    through
-    all process ids meanwhile; that chance is taken.
+    through all process ids meanwhile; that chance is taken.
     """
 
     silent = False  # SIGCHLD reports the end of a member
