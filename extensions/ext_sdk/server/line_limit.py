@@ -85,9 +85,9 @@ class LineLimiter:
             if isinstance(values, dict):  # each value as text, cut to an equal share, if that is long enough
                 share = (BUDGET_BYTES // 2 - 200) // len(values) - max(map(_size, values)) - 2
                 texts = {name: value if isinstance(value, str) else dumps(value) for name, value in values.items()}
-                shorter: dict[str, object] = {name: cut(text, share) for name, text in texts.items()}
-                long_enough = share >= _SMALLEST_TEXT_BYTES
-                params["data"] = shorter if long_enough else {"cut": f"{len(values)} values that do not fit a line"}
+                params["data"] = {"cut": f"{len(values)} values that do not fit a line"}
+                if share >= _SMALLEST_TEXT_BYTES:
+                    params["data"] = {name: cut(text, share) for name, text in texts.items()}
             line = encode(Notification(LOG, params))
         return line + b"\n"
 

@@ -62,18 +62,6 @@ class _NotJson(ValueError):
     """Number that does not exist in JSON, or in Go."""
 
 
-def _refuse_constant(name: str) -> object:
-    raise _NotJson(f"{name} is not a JSON value")
-
-
-def _finite(digits: str) -> float:
-    """Return a float, or refuse infinity, such as 1e999: it could not be encoded again; Go refuses it as well."""
-    number = float(digits)
-    if number in (_INFINITY, -_INFINITY):
-        raise _NotJson(f"the number {digits[:40]} is out of range")
-    return number
-
-
 def _unique(pairs: list[tuple[str, object]]) -> dict[str, object]:
     members = dict(pairs)
     if len(members) != len(pairs):
@@ -87,9 +75,20 @@ class _Settings:
 
     strict = True
     object_hook = None
-    parse_float = staticmethod(_finite)
     parse_int: Callable[[str], int | None] = int
-    parse_constant = staticmethod(_refuse_constant)
+
+    @staticmethod
+    def parse_float(digits: str) -> float:
+        """Return a float, or refuse infinity, such as 1e999: it could not be encoded again; Go refuses it as well."""
+        number = float(digits)
+        if number in (_INFINITY, -_INFINITY):
+            raise _NotJson(f"the number {digits[:40]} is out of range")
+        return number
+
+    @staticmethod
+    def parse_constant(name: str) -> object:
+        """Refuse NaN and Infinity."""
+        raise _NotJson(f"{name} is not a JSON value")
 
     def __init__(self, pairs_hook: Callable[[list[tuple[str, object]]], object] | None) -> None:
         self.object_pairs_hook = pairs_hook
@@ -97,14 +96,13 @@ class _Settings:
         self.memo: dict[str, str] = {}
 
 
-def _integer_or_none(digits: str) -> int | None:
-    return int(digits) if len(digits) < _SAFE_DIGITS else None
-
-
 class _LenientSettings(_Settings):
     """Settings that read integers that are too long as null."""
 
-    parse_int = staticmethod(_integer_or_none)
+    @staticmethod
+    def parse_int(digits: str) -> int | None:
+        """Return an integer, or None for one that `int` may refuse."""
+        return int(digits) if len(digits) < _SAFE_DIGITS else None
 
 
 _SAFE_DIGITS = 640  # int() reads so many, however it is configured
