@@ -49,8 +49,7 @@ __all__ = [
     "scan",
 ]
 
-# Names by the module of ext_sdk.core.wire that defines them.
-_HOMES = {
+_NAMES = {  # by the module of ext_sdk.core.wire that defines them
     "connection": ("Answer", "Connection", "Direction", "Malformed"),
     "errors": ("CallError", "FrameTooLong", "Id", "MessageError", "RpcError", "WireError"),
     "frames": ("Frame", "Junk"),
@@ -58,15 +57,16 @@ _HOMES = {
     "json_codec": ("DEPTH_LIMIT", "Envelope", "Member", "dumps", "is_too_deep", "loads", "scan"),
     "jsonrpc": ("ErrorResponse", "Message", "Notification", "Request", "Response", "encode", "parse"),
 }
+_HOMES = {name: f"ext_sdk.core.wire.{module}" for module, names in _NAMES.items() for name in names}
 
 
 def __getattr__(name: str) -> object:
-    home = next((module for module, names in _HOMES.items() if name in names), None)
+    home = _HOMES.get(name)
     if home is None:
         raise AttributeError(f"module 'ext_sdk.wire' has no attribute {name!r}")
     from importlib import import_module
 
-    value: object = getattr(import_module(f"ext_sdk.core.wire.{home}"), name)
+    value: object = getattr(import_module(home), name)
     globals()[name] = value
     return value
 
