@@ -13,7 +13,7 @@ from pathlib import Path
 
 import ext_sdk
 from tests.support.fake_kubernetes import FakeApi
-from tests.support.host import Peer, parameters, request
+from tests.support.host import ExtensionHost, parameters, request
 from tests.support.http_stub import Stub
 
 SOURCES = str(Path(ext_sdk.__file__).resolve().parents[1]) + "/"
@@ -61,7 +61,7 @@ def entered(
 ) -> Counter[str]:
     """Return the number of calls of our functions by module, of one call after some others."""
     file = folder / "entered.json"
-    with Peer([sys.executable, "-c", PROGRAM, extension, str(file)], env) as peer:
+    with ExtensionHost([sys.executable, "-c", PROGRAM, extension, str(file)], env) as peer:
         peer.initialize()
         for _ in range(WARM_UP_CALLS):
             peer.outputs(operation, args)
