@@ -259,7 +259,7 @@ class Context:
         return self._artifacts.new(name)
 
     def config_as(self, kind: type[C]) -> C:
-        """Return the configuration, an instance of the extension's class. Raises TypeError if it is another one's."""
+        """Return the configuration, an instance of the extension's class. Raises TypeError if it has another class."""
         if not isinstance(self.config, kind):
             raise TypeError(f"expected a configuration of the type {kind.__name__}, found {type(self.config).__name__}")
         return self.config
@@ -276,17 +276,11 @@ class Context:
         return self._states.get(None, factory)
 
 
-class Closing(Protocol):
-    """Object with connections to close."""
-
-    def close(self) -> None: ...
-
-
 Settings = TypeVar("Settings")
-Client = TypeVar("Client", bound=Closing)
+Client = TypeVar("Client", bound=Closable)
 
 
-class KeptClients(Generic[Settings, Client]):
+class ClientCache(Generic[Settings, Client]):
     """Cache of clients, which a subclass creates. Thread-safe.
 
     Attributes:

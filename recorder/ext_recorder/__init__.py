@@ -9,7 +9,7 @@ The layers, each of which imports only those below it:
     tools/         commands on cassettes: show, view, stats, diff, lint, scrub, trim, merge, convert, shim
     http/          HTTP traffic of a Python child: record and replay, with an agent inside the child
     sockets/       sessions over TCP and Unix sockets: recording relay, replaying server
-    record/        proxy between host and child, event queue, writer process
+    record/        proxy between host and child, note queue, writer process
     replay/        players, request matching, responses, faults, event loop
     batch/         many cassettes: selection, worker processes, reports
     messages/      recorded and live messages: matching, ids, names, paths, redaction

@@ -13,16 +13,16 @@ from ext_recorder.cassette.fast_parser import parse_line
 from ext_recorder.messages.path_bindings import RecordBindings as Bindings
 from ext_recorder.protocols.dialect import DIALECTS
 from ext_recorder.record import event_encoder as module
-from ext_recorder.record import event_queue
+from ext_recorder.record import note_queue
 from ext_recorder.record.event_encoder import EventEncoder
-from ext_recorder.record.event_queue import Journal, pack
+from ext_recorder.record.note_queue import Journal, pack
 from ext_sdk.core.redaction.redactor import Redactor
 from ext_sdk.core.wire.framing import FRAMINGS
 
 if TYPE_CHECKING:
     import pytest
 
-    from ext_recorder.record.event_queue import Note
+    from ext_recorder.record.note_queue import Note
 
 SECRET = b"correct-horse-battery"
 
@@ -138,6 +138,6 @@ def test_a_note_that_was_not_written_to_its_end_is_none() -> None:
         journal.add(2.0, b"out", b"second")
     journal.begin(0)
     journal.add(1.0, b"in", b"first")
-    start = journal._at + event_queue._HEAD_BYTES
+    start = journal._at + note_queue._HEAD_BYTES
     journal._memory[start : start + 3] = b"sec"  # the content is written first
     assert list(journal.after(0)) == [(1.0, "in", b"first")]

@@ -50,7 +50,7 @@ def after_headline(err: bytes) -> bytes:
 def patched(command: Sequence[str], *changes: str) -> list[str]:
     """The same command line of the recorder, with some of its constants changed."""
     program = "import sys\nfrom ext_recorder.posix import child\n"
-    program += "from ext_recorder.record import event_queue, proxy, writer_process\n" + "\n".join(changes)
+    program += "from ext_recorder.record import note_queue, proxy, writer_process\n" + "\n".join(changes)
     program += "\nfrom ext_recorder.__main__ import main\nsys.exit(main())"
     return [sys.executable, "-P", "-c", program, *command[len(RECORDER) :]]
 

@@ -14,7 +14,7 @@ import h11
 import httpcore2
 import httpx2
 
-from ext_sdk.context import KeptClients
+from ext_sdk.context import ClientCache
 from ext_sdk.core.version import __version__
 
 from .decoding import CODINGS, Undecodable, decode
@@ -371,7 +371,7 @@ _NOT_HTTP = {"Receive buffer too long": "the headers of the response are too lon
 _SOCKET_KINDS: dict[str, Kind] = {kind: kind for kind in (*REMEDIES, "address")}
 
 
-class Clients(KeptClients[Settings, Client]):
+class Clients(ClientCache[Settings, Client]):
     """Clients of the process, by settings."""
 
     most = 50

@@ -10,7 +10,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from ext_kubernetes.config import KubernetesConfig
-from ext_sdk.context import KeptClients
+from ext_sdk.context import ClientCache
 
 from .connection import (
     JSON,
@@ -331,7 +331,7 @@ class Client:
         return max(LAST_SECONDS, deadline.remaining())
 
 
-class Clients(KeptClients[Source, Client]):
+class Clients(ClientCache[Source, Client]):
     """Clients of a process, by source: a changed file has a client of its own."""
 
     def make(self, settings: Source) -> Client:

@@ -47,7 +47,7 @@ def blocked_reason(pod: Object) -> str:
     return ""
 
 
-def unproven(pod: Object, now: datetime) -> tuple[float, str]:
+def seconds_until_stable(pod: Object, now: datetime) -> tuple[float, str]:
     """Return the seconds until no container counts as being between two crashes, and the reason; 0 and "" if none."""
     seconds, name = 0.0, ""
     for status, _ in _containers(pod):
@@ -227,7 +227,7 @@ def _pod(item: Object, now: datetime) -> Readiness:
         left = UNSCHEDULABLE_SECONDS - age_of(scheduled.since, now)
         return progressing(str(scheduled), left) if left > 0 else failed(str(scheduled))
     if has(item, "Ready", "True"):
-        seconds, reason = unproven(item, now)
+        seconds, reason = seconds_until_stable(item, now)
         return progressing(reason, seconds) if reason else ready("it is running and ready")
     return progressing(
         describe_containers(item) or str(condition_of(item, "Ready") or f"phase is {phase or 'unknown'}")

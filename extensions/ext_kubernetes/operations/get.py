@@ -13,7 +13,7 @@ import ext_sdk
 from ext_kubernetes.api.client import client_for
 from ext_kubernetes.api.errors import NotFound, error_context
 from ext_kubernetes.objects.fields import identity, items, members, text
-from ext_kubernetes.objects.jsonpath import PathFailed, problem, text_of, values
+from ext_kubernetes.objects.kubectl_jsonpath import PathFailed, problem, text_of, values
 from ext_kubernetes.objects.secret_data import has_hidden, marked
 from ext_kubernetes.targets import TargetArgs, TimeLimit, missing_namespace_context, target_of
 

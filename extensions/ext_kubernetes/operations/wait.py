@@ -12,7 +12,7 @@ import ext_sdk
 from ext_kubernetes.api.client import client_for
 from ext_kubernetes.api.errors import error_context
 from ext_kubernetes.objects.fields import condition_of, identity, items, number, text
-from ext_kubernetes.objects.jsonpath import problem, text_of, values
+from ext_kubernetes.objects.kubectl_jsonpath import problem, text_of, values
 from ext_kubernetes.objects.secret_data import has_hidden
 from ext_kubernetes.polling import Verdict
 from ext_kubernetes.targets import TargetArgs

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from ext_kubernetes.api.discovery import core_path
 from ext_kubernetes.api.errors import KubernetesError
 from ext_kubernetes.objects.fields import items, members, text
-from ext_kubernetes.objects.readiness import blocked_reason, failed, progressing, readiness_of, unproven
+from ext_kubernetes.objects.readiness import blocked_reason, failed, progressing, readiness_of, seconds_until_stable
 
 if TYPE_CHECKING:
     import ext_sdk
@@ -53,7 +53,7 @@ class PodCheck:
             name = text(pod, "metadata", "name")
             if blocked := blocked_reason(pod):
                 return failed(f"pod {name}: {blocked}")
-            seconds, reason = unproven(pod, datetime.now(UTC))
+            seconds, reason = seconds_until_stable(pod, datetime.now(UTC))
             if reason:
                 return progressing(f"pod {name}: {reason}", seconds)
         return None

@@ -8,7 +8,7 @@ from msgspec import UNSET, Meta, UnsetType
 
 import ext_sdk
 from ext_kubernetes.objects.fields import condition_of, items, text
-from ext_kubernetes.objects.jsonpath import text_of, values
+from ext_kubernetes.objects.kubectl_jsonpath import text_of, values
 from ext_kubernetes.objects.readiness import readiness_of
 from ext_kubernetes.objects.secret_data import marked, masked
 from ext_kubernetes.polling import Verdict, WaitOutcome, wait_until

@@ -14,7 +14,7 @@ from ext_recorder.messages.redaction import Redaction
 from ext_recorder.posix.child import exit_like, exit_status
 from ext_recorder.posix.output import claim_standard_files, host_outlet, write_message
 from ext_recorder.posix.signals import Signals
-from ext_recorder.record.event_queue import EventQueue, Journal, Report
+from ext_recorder.record.note_queue import Journal, NoteQueue, Report
 from ext_recorder.record.proxy import StdioProxy
 from ext_recorder.record.recorder import spawn_in
 from ext_recorder.replay.report import Report as ReportFile
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 EXIT_DIFFERS = 3  # the session differed from the recorded one
 
 
-class NullEventQueue(EventQueue):
+class NullEventQueue(NoteQueue):
     """Event queue that drops all events: the messages on stdio are not recorded."""
 
     def __init__(self) -> None:

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from ext_recorder.errors import RecorderError
-from ext_recorder.record.event_queue import Report
+from ext_recorder.record.note_queue import Report
 
 from .inject import __path__ as _inject_path
 from .inject.ext_recorder_agent.channel import SOCKET

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from ext_recorder.replay.unanswered import CompletenessCheck
     from ext_sdk.core.wire.framing import Framing
 
-    from .event_queue import Note
+    from .note_queue import Note
     from .split_secrets import Replacements
 
 # Bytes that are not a message are written when they reach this number,

@@ -15,7 +15,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from .event_queue import Note
+    from .note_queue import Note
 
 AUTO = "auto"
 # Most bytes that are held back, stderr included; after that, the most likely protocol is used.

@@ -16,7 +16,7 @@ from ext_recorder.posix.child import exit_status
 from ext_recorder.posix.output import host_outlet, pipe_outlet, release, write_message
 from ext_recorder.posix.signals import signal_name
 
-from .event_queue import BATCH_BYTES, NOTE_BYTES
+from .note_queue import BATCH_BYTES, NOTE_BYTES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from ext_recorder.posix.output import OutputSink
     from ext_recorder.posix.signals import Signals
 
-    from .event_queue import EventQueue
+    from .note_queue import NoteQueue
 
 
 # In the place of a number of bytes written: the reader has closed the file.
@@ -208,7 +208,7 @@ class StdioProxy:
         started: the moment on the monotonic clock that is 0 in the cassette.
     """
 
-    def __init__(self, child: Child, signals: Signals, queue: EventQueue, stderr: OutputSink) -> None:
+    def __init__(self, child: Child, signals: Signals, queue: NoteQueue, stderr: OutputSink) -> None:
         self._child = child
         self._signals = signals
         self._queue = queue

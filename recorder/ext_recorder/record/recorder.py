@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from ext_recorder.posix.output import OutputSink
 
     from .config import RecordingConfig
-    from .event_queue import Report
+    from .note_queue import Report
 
     class TrafficRecorder(Protocol):
         """Recorder of the child's HTTP traffic: `http.controller.HttpController`, which this layer does not import."""

@@ -20,7 +20,7 @@ from ext_recorder.errors import RecorderError
 from ext_recorder.posix.output import open_files
 from ext_recorder.posix.signals import PASSED_ON
 
-from .event_queue import NO_PROCESS, EventQueue, Journal, Report, unpacked
+from .note_queue import NO_PROCESS, Journal, NoteQueue, Report, unpacked
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from .config import RecordingConfig
     from .event_encoder import EventEncoder
-    from .event_queue import Note
+    from .note_queue import Note
     from .protocol_detection import DetectedProtocol
 
 # Seconds for the child to end by itself after the recorder was killed, which closes the input of the child.
@@ -43,7 +43,7 @@ NICENESS = 10
 NO_GUARD = -1
 
 
-def start(session: RecordingConfig, child: int) -> EventQueue:
+def start(session: RecordingConfig, child: int) -> NoteQueue:
     """Fork the writer process of a session.
 
     Args:
@@ -74,7 +74,7 @@ def start(session: RecordingConfig, child: int) -> EventQueue:
     signal.pthread_sigmask(signal.SIG_SETMASK, mask)
     os.close(batches)
     os.close(report_in)
-    return EventQueue(writer, batches_in, report, session.partial, journal)
+    return NoteQueue(writer, batches_in, report, session.partial, journal)
 
 
 def _open_guard(child: int) -> int:

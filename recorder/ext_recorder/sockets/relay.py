@@ -23,7 +23,7 @@ from ext_recorder.posix.output import OutputSink, claim_standard_files, host_out
 from ext_recorder.posix.signals import Signals, signal_name
 from ext_recorder.record import writer_process
 from ext_recorder.record.event_encoder import END
-from ext_recorder.record.event_queue import NO_PROCESS
+from ext_recorder.record.note_queue import NO_PROCESS
 from ext_recorder.record.proxy import ProxyStream, StdioProxy, leave_open
 from ext_recorder.record.recorder import finish_like, spawn_in
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     from ext_recorder.posix.child import Child
     from ext_recorder.record.config import RecordingConfig
-    from ext_recorder.record.event_queue import EventQueue
+    from ext_recorder.record.note_queue import NoteQueue
     from ext_recorder.record.recorder import TrafficRecorder
 
     from .address import Listener
@@ -82,7 +82,7 @@ def record(session: RecordingConfig, http: Callable[[RecordingConfig], TrafficRe
 
 
 @contextmanager
-def relaying(listen: str, connect: str) -> Iterator[Callable[[Child | None, Signals, EventQueue, OutputSink], Relay]]:
+def relaying(listen: str, connect: str) -> Iterator[Callable[[Child | None, Signals, NoteQueue, OutputSink], Relay]]:
     """Listen during the `with` block, and yield a function that creates the relay.
 
     Raises:
@@ -108,7 +108,7 @@ class Relay(StdioProxy):
         self,
         child: Child | None,
         signals: Signals,
-        queue: EventQueue,
+        queue: NoteQueue,
         stderr: OutputSink,
         *,
         listener: Listener,

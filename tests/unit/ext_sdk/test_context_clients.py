@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from ext_sdk.context import KeptClients
+from ext_sdk.context import ClientCache
 
 
 class Client:
@@ -12,7 +12,7 @@ class Client:
         self.closed = True
 
 
-class Two(KeptClients[str, Client]):
+class Two(ClientCache[str, Client]):
     most = 2
 
     def make(self, settings: str) -> Client:

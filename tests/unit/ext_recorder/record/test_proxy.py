@@ -196,7 +196,7 @@ def test_the_wire_waits_for_a_scribe_that_is_far_behind(cassette: Path) -> None:
 
 
 def test_a_scribe_that_takes_nothing_any_more_is_given_up(cassette: Path) -> None:
-    host = flooded(cassette, "proxy.QUEUE_BYTES = 1_000_000", "event_queue.STALL_S = 0.1", "proxy.STALL_CHECK_MS = 10")
+    host = flooded(cassette, "proxy.QUEUE_BYTES = 1_000_000", "note_queue.STALL_S = 0.1", "proxy.STALL_CHECK_MS = 10")
     scribe = scribe_of(host)
     os.kill(scribe, signal.SIGSTOP)
     session = host.end()
@@ -219,7 +219,7 @@ EventEncoder.lines = work_first
 
 
 def test_a_scribe_that_works_on_one_batch_for_long_is_waited_for(cassette: Path) -> None:
-    limits = ("proxy.QUEUE_BYTES = 1_000_000", "event_queue.STALL_S = 1", "proxy.STALL_CHECK_MS = 10")
+    limits = ("proxy.QUEUE_BYTES = 1_000_000", "note_queue.STALL_S = 1", "proxy.STALL_CHECK_MS = 10")
     urgent = "writer_process.NICENESS = 0"  # on a busy machine, a nice process gets no processor time for a second
     host = flooded(cassette, *limits, urgent, WORKING)
     session = host.end()

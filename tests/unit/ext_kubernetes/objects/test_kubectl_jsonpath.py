@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ext_kubernetes.objects.jsonpath import PathFailed, problem, text_of, values
+from ext_kubernetes.objects.kubectl_jsonpath import PathFailed, problem, text_of, values
 
 NOTES = [{"n": 1, "text": 'say "x"'}, {"n": 2, "text": "it's"}, {"n": 3, "text": "a && b", "done": True}]
 POD = {

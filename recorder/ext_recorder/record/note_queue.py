@@ -153,8 +153,8 @@ class Report:
         self.warning = warning
 
 
-class EventQueue:
-    """Queue of events from the proxy to the writer process.
+class NoteQueue:
+    """Queue of notes from the proxy to the writer process.
 
     Args:
         writer: process id of the writer process; NO_PROCESS if it could not be started.
