@@ -13,10 +13,9 @@ from ext_http.request.args import ServerArgs
 from ext_http.request.body import Values, pairs
 from ext_http.request.send import PreparedRequest, RequestSpec
 from ext_http.response.expectations import Expect, check
+from ext_http.result import DEFAULT, notes_of, rounded
 from ext_sdk.expect import Check, Searcher, failure_text, summary
 from ext_sdk.files import Workdir, os_errors
-
-from .result import DEFAULT, notes_of, rounded
 
 if TYPE_CHECKING:
     from typing import BinaryIO

@@ -13,6 +13,7 @@ from ext_http.request.args import DEFAULT_MAX_BODY, ServerArgs
 from ext_http.request.body import Body, GraphqlBody
 from ext_http.request.send import PreparedRequest, RequestSpec
 from ext_http.response.expectations import Expect  # noqa: TC001 - msgspec reads it
+from ext_http.result import DEFAULT, RESERVED, Capture, CheckedRequestArgs, CheckedResponse, request_spec
 from ext_sdk.capture import check_names
 from ext_sdk.expect import Check, Searcher
 from ext_sdk.expect.check import (
@@ -20,8 +21,6 @@ from ext_sdk.expect.check import (
     shown,
 )
 from ext_sdk.expect.json_equality import NotJson, parse
-
-from .result import DEFAULT, RESERVED, Capture, CheckedRequestArgs, CheckedResponse, request_spec
 
 if TYPE_CHECKING:
     from ext_http.client.response import Response

@@ -12,11 +12,10 @@ import ext_sdk
 from ext_http.client.errors import ExchangeFailed
 from ext_http.client.response import status_line
 from ext_http.request.send import PreparedRequest
+from ext_http.result import CheckedRequestArgs, CheckedResponse, notes_of, request_spec, rounded
 from ext_sdk.core.text import counted
 from ext_sdk.expect import Searcher, summary
 from ext_sdk.polling import attempts_until, exponential
-
-from .result import CheckedRequestArgs, CheckedResponse, notes_of, request_spec, rounded
 
 if TYPE_CHECKING:
     from collections.abc import Callable

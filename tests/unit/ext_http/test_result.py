@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from ext_http.client.response import Response
-from ext_http.operations.result import CheckedRequestArgs, CheckedResponse, notes_of, request_spec, rounded
+from ext_http.result import CheckedRequestArgs, CheckedResponse, notes_of, request_spec, rounded
 from ext_sdk import InvalidArgs
 from ext_sdk.expect import Searcher
 from ext_sdk.server.validation import validate
