@@ -9,7 +9,7 @@ import h11
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from ext_http.mock.request import HEAD_BYTES, Limits, PathTemplate, Request
+from ext_http.mock.request import HEAD_BYTES, Limits, PathTemplate, ReceivedRequest
 from ext_http.mock.response import Template, TemplateError, template_problem
 from ext_http.mock.server import InvalidRequest, RequestReader
 
@@ -107,7 +107,7 @@ def test_whatever_comes_is_a_request_a_refusal_or_an_end_and_cutting_changes_not
 
 @given(TARGETS)
 def test_any_target_has_a_path_and_its_own_template_fits_it(target: str) -> None:
-    parsed = Request("GET", target)
+    parsed = ReceivedRequest("GET", target)
     assert parsed.path.startswith("/")
     path = target.partition("?")[0]
     if "{" not in path and "}" not in path:
@@ -125,14 +125,14 @@ def test_a_template_finds_the_parts_that_a_client_encoded(parts: list[str]) -> N
         expected = [part.encode("utf-8").decode() for part in parts]
     except UnicodeEncodeError:
         return
-    assert template.match(Request("GET", target).segments) == dict(zip(names, expected, strict=True))
+    assert template.match(ReceivedRequest("GET", target).segments) == dict(zip(names, expected, strict=True))
 
 
 @given(st.text("$()|ab.jsonqueryhd/0", max_size=30), st.binary(max_size=20))
 def test_a_text_without_problem_is_filled_in_unless_the_request_lacks_something(text: str, body: bytes) -> None:
     if template_problem(text, frozenset()):
         return
-    request = Request("GET", "/?a=1", [("h", "v")], body)
+    request = ReceivedRequest("GET", "/?a=1", [("h", "v")], body)
     try:
         filled = Template(request).fill(text)
     except TemplateError:
@@ -144,6 +144,6 @@ def test_a_text_without_problem_is_filled_in_unless_the_request_lacks_something(
 
 @given(st.text(max_size=20))
 def test_what_a_request_brings_in_comes_out_as_it_was(text: str) -> None:
-    request = Request("GET", "/", [], json.dumps({"a": text}).encode())
+    request = ReceivedRequest("GET", "/", [], json.dumps({"a": text}).encode())
     assert Template(request).fill_json({"b": "$(json/a)", "c": ["$(json)"]}) == {"b": text, "c": [{"a": text}]}
     assert Template(request).fill("<$(json/a)>") == f"<{text}>"

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from ext_sdk import Secrets
 
-    from .request import Request
+    from .request import ReceivedRequest
 
 MAX_BODIES = 64 * 1024 * 1024  # bytes of the bodies kept in memory, all together
 BODY_CHARACTERS = 4096  # of a body in the file
@@ -45,7 +45,7 @@ class Call:
     __slots__ = ("answer", "miss", "number", "problem", "request", "route", "seconds")
 
     def __init__(
-        self, request: Request, route: str, answer: str, *, problem: str = "", miss: Miss | None = None
+        self, request: ReceivedRequest, route: str, answer: str, *, problem: str = "", miss: Miss | None = None
     ) -> None:
         self.number = 0
         self.seconds = 0.0

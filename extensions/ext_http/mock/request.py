@@ -53,7 +53,7 @@ _PARAMETER = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
 _SCHEME = re.compile(r"https?://[^/?#]*", re.IGNORECASE)
 
 
-class Request:
+class ReceivedRequest:
     """Request that was read completely.
 
     Args:

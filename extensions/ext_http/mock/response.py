@@ -24,13 +24,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
-    from .request import Request
+    from .request import ReceivedRequest
 
 
 MAX_INSERTED = 16 * 1024 * 1024  # characters
 _REFERENCE = re.compile(r"\$\$\(|\$\(([^()|]*)(?:\|([^()]*))?\)")
 _INDEX = re.compile(r"0|[1-9][0-9]{0,8}")
-_PLAIN: Mapping[str, Callable[[Request], str]] = {
+_PLAIN: Mapping[str, Callable[[ReceivedRequest], str]] = {
     "method": lambda request: request.method,
     "url": lambda request: request.target,
     "body": lambda request: request.body.decode("utf-8", "replace"),
@@ -86,7 +86,7 @@ class Template:
     at most 16 MiB of text from its request.
     """
 
-    def __init__(self, request: Request) -> None:
+    def __init__(self, request: ReceivedRequest) -> None:
         self._request = request
         self._room = MAX_INSERTED
         self._document: object = None
@@ -259,7 +259,7 @@ def answer_for(count: int, answers: Answers) -> Answer:
 MAX_FILE_BYTES = 64 * 1024 * 1024  # of a file that is a body; it is held in memory
 
 
-class Response(NamedTuple):
+class MockResponse(NamedTuple):
     """Response that is ready to be sent.
 
     Attributes:
@@ -282,14 +282,14 @@ def reason_phrase(status: int) -> str:
         return ""
 
 
-def plain_response(status: int, text: str = "") -> Response:
+def plain_response(status: int, text: str = "") -> MockResponse:
     """Return a response of the mock itself. Without a text, it does not reveal that the server is a mock.
 
     Args:
         text: body; by default the reason phrase.
     """
     body = f"{text or reason_phrase(status)}\n".encode("utf-8", "replace")
-    return Response(status, [("Content-Type", "text/plain; charset=utf-8")], body)
+    return MockResponse(status, [("Content-Type", "text/plain; charset=utf-8")], body)
 
 
 class Renderer:
@@ -315,7 +315,7 @@ class Renderer:
                     problem = f"answer.base64: expected base64, found {text!r:.60}: {error}"
                     raise ext_sdk.InvalidArgs("routes", problem) from error
 
-    def render(self, answer: Answer, request: Request) -> Response:
+    def render(self, answer: Answer, request: ReceivedRequest) -> MockResponse:
         """Return the response to a request. Raises TemplateError if a referenced part of the request is missing."""
         template = Template(request)
         headers: list[tuple[str, str]] = []
@@ -337,4 +337,4 @@ class Renderer:
             body, kind = self._decoded[answer.base64], "application/octet-stream"
         if body is not None and kind and all(name.lower() != "content-type" for name, _ in headers):
             headers.insert(0, ("Content-Type", kind))
-        return Response(answer.status, headers, body, answer)
+        return MockResponse(answer.status, headers, body, answer)

@@ -18,14 +18,14 @@ from ext_sdk.expect.regex import problem
 
 from .journal import Call, Miss
 from .request import PathTemplate
-from .response import Answer, Answers, Response, TemplateError, answer_for, plain_response
+from .response import Answer, Answers, MockResponse, TemplateError, answer_for, plain_response
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
     from .journal import Journal
-    from .request import Request
+    from .request import ReceivedRequest
     from .response import Renderer
 
 
@@ -87,7 +87,7 @@ class RequestExpectation(ext_sdk.Args):
         path = self.path if isinstance(self.path, str) else ""
         return f"{method} {path or (f'/{self.path_matches}/' if isinstance(self.path_matches, str) else 'any path')}"
 
-    def evaluate_path(self, request: Request, context: CheckContext) -> tuple[list[Check], dict[str, str]]:
+    def evaluate_path(self, request: ReceivedRequest, context: CheckContext) -> tuple[list[Check], dict[str, str]]:
         """Return checks of the path of a request, and its path parameters."""
         parameters: dict[str, str] | None = {}
         if isinstance(self.path, str):
@@ -156,7 +156,7 @@ class Evaluation(NamedTuple):
 
 
 def evaluate(
-    expectation: RequestExpectation, request: Request, context: CheckContext, *, quick: bool = False
+    expectation: RequestExpectation, request: ReceivedRequest, context: CheckContext, *, quick: bool = False
 ) -> Evaluation:
     """Check a request against an expectation; costly checks come last.
 
@@ -252,7 +252,7 @@ class Router:
         """Stop the process that runs regular expressions."""
         self._searcher.end()
 
-    def respond(self, request: Request) -> Response:
+    def respond(self, request: ReceivedRequest) -> MockResponse:
         """Return the response to a request, and record both in the journal."""
         label, problem, miss = "", "", None
         try:
@@ -280,10 +280,10 @@ class Router:
         self._journal.add(Call(request, label, answer, problem=problem, miss=miss))
         return response
 
-    def _plain(self, status: int, text: str) -> Response:
+    def _plain(self, status: int, text: str) -> MockResponse:
         return plain_response(status, f"mock {self._name!r}: {text}" if self._hints else "")
 
-    def _miss(self, request: Request) -> Miss:
+    def _miss(self, request: ReceivedRequest) -> Miss:
         evaluated: list[tuple[Evaluation, Route]] = []
         problem = ""
         for route in self._routes:

@@ -14,7 +14,15 @@ import h11
 
 import ext_sdk
 
-from .request import HANDSHAKE_SECONDS, HEAD_BYTES, IDLE_SECONDS, LINGER_BYTES, LINGER_SECONDS, SEND_SECONDS, Request
+from .request import (
+    HANDSHAKE_SECONDS,
+    HEAD_BYTES,
+    IDLE_SECONDS,
+    LINGER_BYTES,
+    LINGER_SECONDS,
+    SEND_SECONDS,
+    ReceivedRequest,
+)
 from .response import plain_response, reason_phrase
 
 if TYPE_CHECKING:
@@ -23,7 +31,7 @@ if TYPE_CHECKING:
 
     from .journal import Journal
     from .request import Limits
-    from .response import Response
+    from .response import MockResponse
 
 
 READ_BYTES = 16 * 1024  # read at once
@@ -49,7 +57,7 @@ class RequestReader:
         self._until = 0.0
         self._begun = False
 
-    def read(self) -> Request | None:
+    def read(self) -> ReceivedRequest | None:
         """Return the next request; None if the client closed the connection between requests.
 
         Raises:
@@ -86,7 +94,7 @@ class RequestReader:
                 return None
             raise InvalidRequest(408, f"the request did not end within {self._limits.request_time}") from None
         headers = [(_text(name), _text(value)) for name, value in head.headers.raw_items()]
-        return Request(_text(head.method), _text(head.target), headers, bytes(body))
+        return ReceivedRequest(_text(head.method), _text(head.target), headers, bytes(body))
 
     def _check_length(self, length: int) -> None:
         if length > self._limits.body:
@@ -130,7 +138,7 @@ class ResponseWriter:
         self._h11 = state
         self._closing = closing
 
-    def write(self, response: Response, *, head: bool = False) -> bool:
+    def write(self, response: MockResponse, *, head: bool = False) -> bool:
         """Write a response, or the fault instead of it.
 
         Args:
@@ -165,7 +173,7 @@ class ResponseWriter:
             self._connection.sendall(self._encode_head(response) + b"".join(self._encode_body(body, 1)))
         return self._h11.our_state is h11.DONE and not self._closing.is_set()
 
-    def refuse(self, response: Response) -> None:
+    def refuse(self, response: MockResponse) -> None:
         """Write a response to an invalid request, and give a client that still sends time to read it."""
         self._connection.settimeout(SEND_SECONDS)
         body = response.body or b""
@@ -181,7 +189,7 @@ class ResponseWriter:
                 return
             left -= len(data)
 
-    def _encode_head(self, response: Response) -> bytes:
+    def _encode_head(self, response: MockResponse) -> bytes:
         headers = list(response.headers)
         chunked = response.answer is not None and response.answer.chunked
         if response.body is not None and not chunked:
@@ -195,7 +203,7 @@ class ResponseWriter:
         pieces = [self._h11.send(h11.Data(data=body[at : at + size])) for at in range(0, len(body), size)]
         return [*pieces, self._h11.send(h11.EndOfMessage())]
 
-    def _write_fault(self, fault: str, response: Response, *, head: bool) -> None:
+    def _write_fault(self, fault: str, response: MockResponse, *, head: bool) -> None:
         if fault == "reset":
             # Without lingering, closing sends RST.
             self._connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
@@ -236,7 +244,7 @@ class Server:
         host: str,
         port: int,
         *,
-        respond: Callable[[Request], Response],
+        respond: Callable[[ReceivedRequest], MockResponse],
         journal: Journal,
         limits: Limits,
         tls: ssl.SSLContext | None = None,

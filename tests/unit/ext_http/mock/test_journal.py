@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from ext_http.mock.journal import MAX_PROBLEMS, Call, Journal, Miss
-from ext_http.mock.request import Request
+from ext_http.mock.request import ReceivedRequest
 from tests.support.http_contexts import context_in
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ def journal(tmp_path: Path) -> Iterator[Journal]:
 
 
 def call(target: str = "/a", body: bytes = b"", route: str = "a", miss: Miss | None = None) -> Call:
-    return Call(Request("POST", target, [("X", "1"), ("X", "2")], body), route, "200", miss=miss)
+    return Call(ReceivedRequest("POST", target, [("X", "1"), ("X", "2")], body), route, "200", miss=miss)
 
 
 def test_a_line_of_the_file_is_a_call_without_secrets(journal: Journal) -> None:

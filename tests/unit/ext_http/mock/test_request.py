@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ext_http.mock.request import Limits, PathTemplate, Request
+from ext_http.mock.request import Limits, PathTemplate, ReceivedRequest
 from ext_sdk import Duration
 
 
@@ -19,15 +19,18 @@ from ext_sdk import Duration
     ],
 )
 def test_a_target_is_split_and_decoded(target: str, path: str, query: tuple[tuple[str, str], ...]) -> None:
-    request = Request("GET", target)
+    request = ReceivedRequest("GET", target)
     assert (request.path, request.query) == (path, query)
 
 
 def test_a_parameter_matches_one_segment_that_is_not_empty() -> None:
     template = PathTemplate("/cities/{city}/days/{day}")
-    assert template.match(Request("GET", "/cities/S%C3%A3o%2FP/days/7").segments) == {"city": "São/P", "day": "7"}
-    assert template.match(Request("GET", "/cities//days/7").segments) is None
-    assert template.match(Request("GET", "/cities/a/days/7/8").segments) is None
+    assert template.match(ReceivedRequest("GET", "/cities/S%C3%A3o%2FP/days/7").segments) == {
+        "city": "São/P",
+        "day": "7",
+    }
+    assert template.match(ReceivedRequest("GET", "/cities//days/7").segments) is None
+    assert template.match(ReceivedRequest("GET", "/cities/a/days/7/8").segments) is None
 
 
 @pytest.mark.parametrize("text", ["a", "/a?b=1", "/{a}/{a}", "/a{b}", "/{1}", "/{}"])

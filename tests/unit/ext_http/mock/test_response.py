@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from ext_http.mock.request import Request
+from ext_http.mock.request import ReceivedRequest
 from ext_http.mock.response import (
     Answer,
     Renderer,
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def template() -> Template:
-    request = Request("POST", "/a?q=1", [("X-Id", "7")], b'{"a": {"b/c": [true]}}')
+    request = ReceivedRequest("POST", "/a?q=1", [("X-Id", "7")], b'{"a": {"b/c": [true]}}')
     request.parameters = {"city": "Oslo"}
     request.count = 3
     return Template(request)
@@ -71,7 +71,7 @@ def test_invalid_references_are_found_before_a_request(value: object, problem: s
 
 def render(tmp_path: Path, **members: object) -> tuple[list[tuple[str, str]], bytes | None]:
     answer = validate(Answer, members)
-    response = Renderer([answer], tmp_path).render(answer, Request("GET", "/?q=1", body=b'{"a": [1]}'))
+    response = Renderer([answer], tmp_path).render(answer, ReceivedRequest("GET", "/?q=1", body=b'{"a": [1]}'))
     return response.headers, response.body
 
 

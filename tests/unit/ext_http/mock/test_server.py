@@ -16,7 +16,7 @@ import pytest
 import ext_sdk
 from ext_http.mock.registry import Mocks
 from ext_http.mock.request import HEAD_BYTES, Limits
-from ext_http.mock.response import Response, plain_response
+from ext_http.mock.response import MockResponse, plain_response
 from ext_http.mock.server import InvalidRequest, RequestReader, ResponseWriter
 from tests.support.mocks import read_all, wait_for
 
@@ -79,7 +79,7 @@ def test_a_header_with_a_line_feed_is_not_sent(ends: Ends) -> None:
         RequestReader(server, state, Limits()).read()
         writer = ResponseWriter(server, state, threading.Event())
         with pytest.raises(h11.LocalProtocolError):
-            writer.write(Response(200, [("X", "a\r\nY: b")], b""))
+            writer.write(MockResponse(200, [("X", "a\r\nY: b")], b""))
 
 
 ECHO = {"name": "echo", "answer": {"text": "$(body)"}}
