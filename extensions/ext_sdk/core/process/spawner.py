@@ -114,9 +114,10 @@ class Spawner:
         }
         if any(not name or b"=" in name for name in env):
             raise ValueError("a variable's name is empty or has a '='")
+        argv = [_encoded("an argument", text) for text in command.argv]  # a NUL is reported before a missing command
         launch = Launch(
             executable=os.fsencode(find_executable(command.argv[0], command.env.get("PATH", os.defpath))),
-            argv=[_encoded("an argument", text) for text in command.argv],
+            argv=argv,
             env=env,
             limits=[(number, soft, hard) for number, (soft, hard) in command.limits.items()],
             umask=-1 if command.umask is None else command.umask,
