@@ -10,7 +10,7 @@ from ext_recorder.cli.click_app import group
 from ext_recorder.cli.commands import COMMANDS
 
 if TYPE_CHECKING:
-    from ext_recorder.cli.command import Option
+    from ext_recorder.cli import Option
 
 WIDTH = 100
 HEAD = """\

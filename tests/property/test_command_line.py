@@ -12,7 +12,7 @@ from ext_recorder.cli.command_line import read
 from ext_recorder.cli.commands import COMMANDS
 
 if TYPE_CHECKING:
-    from ext_recorder.cli.command import Command
+    from ext_recorder.cli import Command
 
 OPTIONS = sorted({f"--{option.name}" for command in COMMANDS.values() for option in command.options})
 words = st.one_of(

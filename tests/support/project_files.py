@@ -14,7 +14,7 @@ from tests.support.recorder_process import RECORDER
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from ext_recorder.cli.command import Values
+    from ext_recorder.cli import Values
 
 
 def values(name: str, *words: str) -> Values:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from click.shell_completion import CompletionItem
 
-    from .command import Command, Option, Values
+    from . import Command, Option, Values
 
     Complete: TypeAlias = Callable[[click.Context, click.Parameter, str], list[CompletionItem[str]]]
 

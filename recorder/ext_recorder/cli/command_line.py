@@ -7,13 +7,13 @@ correct; in all other cases it returns None, and click parses it (see `click_app
 
 from __future__ import annotations
 
-from .command import GIVEN
+from . import GIVEN
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from .command import Command, Option, Values
+    from . import Command, Option, Values
 
 
 def read(command: Command, words: Sequence[str]) -> Values | None:

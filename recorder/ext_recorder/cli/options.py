@@ -8,7 +8,7 @@ from __future__ import annotations
 from ext_recorder.protocols import NAMES
 from ext_recorder.record.config import MODES
 
-from .command import GIVEN, Option
+from . import GIVEN, Option
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from ext_recorder.messages.provenance import Live
     from ext_recorder.messages.redaction import Redaction
 
-    from .command import Values
+    from . import Values
 
 # Copies of `framing.FRAMINGS` and `replay.ORDERS`, which are too slow to import at every start; a test compares them.
 FRAMINGS = ("ndjson", "content-length", "uint32")

@@ -16,7 +16,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from .command import Command, Values
+    from . import Command, Values
 
 NO_FILE = "none"  # the value of --config and of the variable that switches the search off
 VARIABLE = "EXT_RECORDER_CONFIG"

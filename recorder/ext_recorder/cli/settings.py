@@ -17,7 +17,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from .command import Command, Option, Values
+    from . import Command, Option, Values
     from .project_file import ProjectFile
 
 CASSETTES, COMMAND = "cassettes", "command"  # the keys that are not options
@@ -77,7 +77,7 @@ class Settings:
         Raises:
             UsageError: the file has a key or a value that the command cannot use.
         """
-        from .command import GIVEN
+        from . import GIVEN
 
         self._check_keys(command)
         result = values | {"config": (self.file.path,)}

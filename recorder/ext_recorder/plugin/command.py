@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from ext_recorder.cli.command import Values
+    from ext_recorder.cli import Values
 
 MARKER = "recorded"
 _RECORDING = frozenset({"protocol", "framing"})  # options of `record` alone

@@ -10,7 +10,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ext_recorder.cli.command import Command
+    from ext_recorder.cli import Command
 
 # In the order of the help. Each name is a module of this folder.
 NAMES = (

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from ext_recorder.cli.command import Command, Option
+from ext_recorder.cli import Command, Option
 from ext_recorder.cli.options import BIND, FORCE, REDACTING, bindings, redaction, to_file, value_of
 from ext_recorder.protocols import NAMES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from ext_recorder.cli.command import Values
+    from ext_recorder.cli import Values
 
 
 def run(values: Values) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from ext_recorder.cli.command import GIVEN, Command, Option
+from ext_recorder.cli import GIVEN, Command, Option
 from ext_recorder.cli.options import (
     ACCEPT_COMMAND,
     COMPARING,
@@ -28,7 +28,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ext_recorder.cli.command import Values
+    from ext_recorder.cli import Values
     from ext_recorder.http.controller import HttpController
     from ext_recorder.messages.provenance import Live
     from ext_recorder.record.config import RecordingConfig

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import os
 
-from ext_recorder.cli.command import GIVEN, Command
+from ext_recorder.cli import GIVEN, Command
 from ext_recorder.cli.options import (
     ACCEPT_COMMAND,
     BIND,
@@ -32,7 +32,7 @@ from ext_recorder.cli.options import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from ext_recorder.cli.command import Values
+    from ext_recorder.cli import Values
     from ext_recorder.messages.provenance import Live
     from ext_recorder.replay.replay import Options
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ext_recorder.cli.command import CONFIG, GIVEN, Command
+from ext_recorder.cli import CONFIG, GIVEN, Command
 from ext_recorder.cli.commands import record, replay
 from ext_recorder.cli.options import (
     ACCEPT_COMMAND,
@@ -22,7 +22,7 @@ from ext_recorder.cli.options import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from ext_recorder.cli.command import Values
+    from ext_recorder.cli import Values
 
 
 def run(values: Values) -> int:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from ext_recorder.cli.command import Command, Option
+from ext_recorder.cli import Command, Option
 from ext_recorder.cli.options import lines_of_json, value_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from ext_recorder.cli.command import Values
+    from ext_recorder.cli import Values
 
 
 def run(values: Values) -> int:

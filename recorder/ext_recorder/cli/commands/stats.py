@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from ext_recorder.cli.command import Command, Option
+from ext_recorder.cli import Command, Option
 from ext_recorder.cli.options import NAMING, SEVERAL, chosen, jobs, lines_of_json
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from ext_recorder.cli.command import Values
+    from ext_recorder.cli import Values
 
 
 def run(values: Values) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ext_recorder.cli.command import GIVEN, Command, Option
+from ext_recorder.cli import GIVEN, Command, Option
 from ext_recorder.cli.options import (
     BIND,
     DIFFERING,
@@ -28,7 +28,7 @@ from ext_recorder.cli.options import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from ext_recorder.cli.command import Values
+    from ext_recorder.cli import Values
     from ext_recorder.errors import UsageError
 
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ext_recorder.cli.command import GIVEN, Command, Option
+from ext_recorder.cli import GIVEN, Command, Option
 from ext_recorder.cli.command_line import resolve_values
 from ext_recorder.cli.commands import COMMANDS, NAMES
 from ext_recorder.cli.project_file import ProjectFile
@@ -21,7 +21,7 @@ from tests.support.recorder_process import ECHO, run
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from ext_recorder.cli.command import Values
+    from ext_recorder.cli import Values
 
 
 def test_keys_are_the_options_of_every_command_that_has_them(project: Path) -> None:
