@@ -10,16 +10,16 @@ import ext_sdk
 
 from .config import HttpConfig
 
-# Module of each operation.
+# Operations, and their modules in `operations`.
 MODULES = {
-    "request": "operations.request",
-    "wait": "operations.wait",
-    "download": "operations.download",
-    "graphql": "operations.request",
-    "session": "operations.session",
-    "mock-start": "mock.operations",
-    "mock-verify": "mock.operations",
-    "mock-stop": "mock.operations",
+    "request": "request",
+    "wait": "wait",
+    "download": "download",
+    "graphql": "request",
+    "session": "session",
+    "mock-start": "mock",
+    "mock-verify": "mock",
+    "mock-stop": "mock",
 }
 
 
@@ -38,4 +38,4 @@ extension = ext_sdk.Extension(
     warm_up=warm_up,
 )
 
-extension.operations.add_modules(__package__, MODULES)
+extension.operations.add_modules(f"{__package__}.operations", MODULES)

@@ -10,8 +10,8 @@ import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeVar
 
-from ext_http.mock.operations import MockStart, MockStop, MockVerify, mock_start, mock_stop, mock_verify
 from ext_http.mock.registry import Mocks
+from ext_http.operations.mock import MockStart, MockStop, MockVerify, mock_start, mock_stop, mock_verify
 from ext_sdk import Duration
 from ext_sdk.server.validation import validate
 from tests.support.http_contexts import context_in

@@ -1,1 +1,1 @@
-"""Operations that send requests. Their modules do not import each other."""
+"""Operations: requests and mock servers. Their modules do not import each other."""

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import ext_sdk
-from ext_http.mock.operations import MockStart
+from ext_http.operations.mock import MockStart
 from ext_sdk.context import Place
 from ext_sdk.server.validation import validate
 from tests.support.mocks import MockMaker, read_all

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import ext_sdk
-from ext_http.mock.operations import MockVerify
+from ext_http.operations.mock import MockVerify
 from ext_sdk.server.validation import validate
 from tests.support.mocks import MockMaker
 

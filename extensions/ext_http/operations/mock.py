@@ -10,18 +10,17 @@ from msgspec import UNSET, Meta, UnsetType, field
 
 import ext_sdk
 from ext_http.config import HttpConfig
+from ext_http.mock.registry import Mock, MockAddresses, MockName, Mocks
+from ext_http.mock.request import Limits
+from ext_http.mock.response import Answer
+from ext_http.mock.routing import Route  # noqa: TC001 - msgspec reads it
+from ext_http.mock.verification import MAX_SHOWN, CallExpectation, Verification, listed
 from ext_http.response.header_check import CheckContext
 from ext_sdk.core.text import counted, suggest
 from ext_sdk.expect import Check, Integer, Searcher, check_integer, passed, summary
 from ext_sdk.expect.check import failures
 from ext_sdk.files import os_errors
 from ext_sdk.polling import attempts_until, interruptible
-
-from .registry import Mock, MockAddresses, MockName, Mocks
-from .request import Limits
-from .response import Answer
-from .routing import Route  # noqa: TC001 - msgspec reads it
-from .verification import MAX_SHOWN, CallExpectation, Verification, listed
 
 
 class MockStart(ext_sdk.Args):
@@ -73,10 +72,10 @@ def mock_start(args: MockStart, context: ext_sdk.Context) -> ext_sdk.Result:
 
 def create_mock(args: MockStart, context: ext_sdk.Context) -> Mock:
     """Return a mock that listens. Raises OperationFailed if a file can't be read, or the port is not available."""
-    from .journal import Journal
-    from .response import Renderer
-    from .routing import Router
-    from .server import Server, server_context
+    from ext_http.mock.journal import Journal
+    from ext_http.mock.response import Renderer
+    from ext_http.mock.routing import Router
+    from ext_http.mock.server import Server, server_context
 
     otherwise = None if isinstance(args.otherwise, UnsetType) else args.otherwise
     answers = [answer for route in args.routes for answer in route.answers()]

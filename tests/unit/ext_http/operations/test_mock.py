@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from ext_http.mock.operations import MockStart, MockStop, MockVerify, create_mock, mock_stop
+from ext_http.operations.mock import MockStart, MockStop, MockVerify, create_mock, mock_stop
 from ext_sdk import InvalidArgs, OperationFailed
 from ext_sdk.server.validation import validate
 from tests.support.http_contexts import context_in
