@@ -51,8 +51,7 @@ class Progress:
         return self
 
     def __exit__(self, *exception: object) -> None:
-        if self._bar:
-            self._clear()
+        self.aside()
 
     def advance(self) -> None:
         """Count one more cassette."""
@@ -62,11 +61,8 @@ class Progress:
     def aside(self) -> None:
         """Clear the bar, so that other output can be written. `advance` draws it again."""
         if self._bar:
-            self._clear()
-
-    def _clear(self) -> None:
-        self._file.write(_CLEAR)
-        self._file.flush()
+            self._file.write(_CLEAR)
+            self._file.flush()
 
 
 def shard(items: Sequence[T], text: str) -> list[T]:

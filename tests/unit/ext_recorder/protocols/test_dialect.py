@@ -9,7 +9,6 @@ import sys
 import pytest
 
 from ext_recorder.protocols.dialect import DIALECTS, id_key
-from ext_recorder.protocols.fast_id import scan_id
 from ext_sdk.core import gevals_spec
 from ext_sdk.core.wire.framing import FRAMINGS
 
@@ -80,43 +79,6 @@ def test_a_refusal_is_an_error_answer_with_the_id_as_it_was_spelled(id: str) -> 
     answer = json.loads(refusal)
     assert answer["error"]["code"] == -32099
     assert answer["error"]["data"] == {"reason": "used-up"}
-
-
-@pytest.mark.parametrize(
-    "payload",
-    [
-        b'{"jsonrpc":"2.0","id":1}',
-        b'{"jsonrpc":"2.0","id":1.0,"method":"a"}',
-        b'{"jsonrpc":"2.0","id":01,"method":"a"}',
-        b'{"jsonrpc":"2.0","id":"a\\u0062","method":"a"}',
-        b'{"jsonrpc":"2.0","id":"a,b","method":"a"}',
-        b'{"jsonrpc":"2.0","id":1,"params":1,"method":"a"}',
-        b'{"jsonrpc":"2.0","id":1,"method":"a","id":2}',
-        b'{"jsonrpc":"2.0","id":1,"method":"a","params":{"id":2}}',
-        b'{"jsonrpc":"2.0","method":"a"}',
-        b'{"method":"a","id":1,"jsonrpc":"2.0"}',
-        b'{"method":"a","params":{"id":1},"jsonrpc":"2.0","id":1}',
-        b'{"jsonrpc" : "2.0","id":1,"method":"a"}',
-        b"",
-    ],
-)
-def test_a_glance_says_nothing_where_it_could_be_wrong(payload: bytes) -> None:
-    assert scan_id(payload) is None
-
-
-@pytest.mark.parametrize(
-    ("payload", "seen"),
-    [
-        (b'{"jsonrpc":"2.0","id":12,"method":"a"}', ("request", 22, 24)),
-        (b'{"jsonrpc": "2.0", "id": 12, "method": "a"}', ("request", 25, 27)),
-        (b'{"jsonrpc":"2.0","id":0,"result":1}', ("response", 22, 23)),
-        (b'{"jsonrpc":"2.0","id":"a-1","error":{}}', ("response", 22, 27)),
-        (b'{"method":"a","params":{},"jsonrpc":"2.0","id":7}', ("request", 47, 48)),
-        (b'{"result":{},"jsonrpc":"2.0","id":7}', ("response", 34, 35)),
-    ],
-)
-def test_a_glance_sees_what_most_peers_write(payload: bytes, seen: tuple[str, int, int]) -> None:
-    assert scan_id(payload) == seen
 
 
 def test_every_dialect_has_a_framing_that_there_is() -> None:
