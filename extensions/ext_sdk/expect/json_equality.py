@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from itertools import zip_longest
 from typing import Literal, NamedTuple
 
 TYPE_CHECKING = False
@@ -204,7 +205,12 @@ class _Comparison:
                     return difference
             return None
         if isinstance(expected, (list, tuple)) and isinstance(found, (list, tuple)):
-            return self._in_place(expected, found, at) if self._lists == "exact" else self._taken(expected, found, at)
+            if self._lists != "exact":
+                return self._taken(expected, found, at)
+            for index, pair in enumerate(zip_longest(expected, found, fillvalue=MISSING)):
+                if difference := self.of(*pair, f"{at}[{index}]"):
+                    return difference
+            return None
         same = _comparable(expected) == _comparable(found) and expected == found
         return None if same else Difference(at, expected, found)
 
@@ -217,13 +223,6 @@ class _Comparison:
             raise TooManyComparisons(
                 f"comparing arrays with `lists: {self._lists}` took over {MOST_COMPARISONS:,} comparisons"
             )
-
-    def _in_place(self, expected: Sequence[object], found: Sequence[object], at: str) -> Difference | None:
-        for index in range(max(len(expected), len(found))):
-            one, other = (items[index] if index < len(items) else MISSING for items in (expected, found))
-            if difference := self.of(one, other, f"{at}[{index}]"):
-                return difference
-        return None
 
     def _taken(self, expected: Sequence[object], found: Sequence[object], at: str) -> Difference | None:
         """Return the first expected item without a match, or, if unordered, the first found item without one."""

@@ -27,27 +27,31 @@ MOST_ERRORS = 1000  # counted at most
 
 def main() -> None:
     """Serve one request; the argument is its time limit in seconds."""
-    _limit(float(sys.argv[1]))
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # ends with its parent, not before
+    if hasattr(signal, "setitimer"):
+        signal.setitimer(signal.ITIMER_REAL, float(sys.argv[1]))
+    try:
+        import resource
+    except ImportError:  # Windows; only the parent's time limit remains
+        pass
+    else:
+        resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     header = json.loads(sys.stdin.buffer.readline())
     sys.path[:] = header["path"]
-    answer = _answer(header["schema"], sys.stdin.buffer.read())
-    sys.stdout.write(json.dumps(answer))
-
-
-def _answer(schema: dict[str, object], document: bytes) -> dict[str, object]:
     from jsonschema.exceptions import SchemaError
     from referencing.exceptions import Unresolvable
 
     try:
-        return _errors(schema, document)
+        answer = _errors(header["schema"], sys.stdin.buffer.read())
     except SchemaError as error:
-        return {"wrong": f"at {error.json_path}: {error.message:.300}"}
+        answer = {"wrong": f"at {error.json_path}: {error.message:.300}"}
     except Unresolvable as error:
-        return {"wrong": f"the reference {error.ref!r:.200} leads to nothing within the schema; nothing is fetched"}
+        answer = {"wrong": f"the reference {error.ref!r:.200} leads to nothing within the schema; nothing is fetched"}
     except RecursionError:
-        return {"wrong": "it refers to itself without end, or schema or document is nested too deeply"}
+        answer = {"wrong": "it refers to itself without end, or schema or document is nested too deeply"}
     except MemoryError:
-        return {"wrong": "it takes too much memory"}
+        answer = {"wrong": "it takes too much memory"}
+    sys.stdout.write(json.dumps(answer))
 
 
 def _errors(schema: dict[str, object], document: bytes) -> dict[str, object]:
@@ -70,16 +74,12 @@ def _errors(schema: dict[str, object], document: bytes) -> dict[str, object]:
         return {"wrong": f"$schema: expected one of {', '.join(known)}, found {name:.100}"}
     draft = known[name]
     draft.check_schema(schema)
-    checker = jsonschema.FormatChecker(
-        formats=()
-    )  # not the library's own: which these are depends on what is installed
+    # Not the library's own formats, which depend on the installed packages.
+    checker = jsonschema.FormatChecker(formats=())
     for form, check in FORMATS.items():
         checker.checks(form, raises=ValueError)(_of_text(check))
-    errors = list(
-        islice(
-            draft(schema, registry=Registry(), format_checker=checker).iter_errors(json.loads(document)), MOST_ERRORS
-        )
-    )
+    validator = draft(schema, registry=Registry(), format_checker=checker)
+    errors = list(islice(validator.iter_errors(json.loads(document)), MOST_ERRORS))
     # The first of the outermost errors; of those of alternatives, the nearest match.
     best = best_match(sorted(errors, key=lambda error: len(error.absolute_path))[:1])
     if best is None:
@@ -95,7 +95,7 @@ def _errors(schema: dict[str, object], document: bytes) -> dict[str, object]:
 
 
 def _of_text(check: Callable[[str], object]) -> Callable[[object], bool]:
-    """Return a check as the library takes it: `format` says something about strings only."""
+    """Return a check for the library: `format` applies to strings only."""
     return lambda value: not isinstance(value, str) or check(value) not in (None, False)
 
 
@@ -176,7 +176,7 @@ _URI_REFERENCE = (
 _DURATION = (
     r"P(?!\Z)(?:[0-9]+W|(?:[0-9]+Y)?(?:[0-9]+M)?(?:[0-9]+D)?(?:T(?=[0-9])(?:[0-9]+H)?(?:[0-9]+M)?(?:[0-9]+S)?)?)"
 )
-# Each raises ValueError, or gives None or False, for a text that is not in its format; see json_schema_words.
+# Each raises ValueError, or returns None or False, for a text that is not in its format; see json_schema.FORMATS.
 FORMATS: dict[str, Callable[[str], object]] = {
     "date": _date,
     "date-time": _date_time,
@@ -192,17 +192,6 @@ FORMATS: dict[str, Callable[[str], object]] = {
     "uri-reference": _uri_reference,
     "uuid": re.compile(r"[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}").fullmatch,
 }
-
-
-def _limit(seconds: float) -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # ends with its parent, not before
-    if hasattr(signal, "setitimer"):
-        signal.setitimer(signal.ITIMER_REAL, seconds)
-    try:
-        import resource
-    except ImportError:  # Windows; the parent's time limit is what remains
-        return
-    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
 
 
 if __name__ == "__main__":

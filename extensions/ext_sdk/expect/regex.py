@@ -141,7 +141,13 @@ class Searcher:
             spans: list[tuple[int, int]] = list(_SPAN.iter_unpack(_exactly(answers, _SPAN.size * count)))
         except (BrokenPipeError, EOFError):
             self.close()
-            raise SearchFailed(self._how_it_ended(child.returncode, pattern)) from None
+            if self.remaining() <= 0:
+                raise SearchFailed(f"searching for {pattern!r:.200}: {TIME_UP}") from None
+            if child.returncode in {-signal.SIGALRM, -signal.SIGKILL}:
+                took = f"took longer than {self._limit:g} s; make the pattern simpler"
+                raise SearchFailed(f"searching for {pattern!r:.200} {took}") from None
+            ended = f"ended with status {child.returncode}"
+            raise SearchFailed(f"the process that searched for {pattern!r:.200} {ended}") from None
         return Found(text, spans, re.compile(pattern).groupindex) if spans else None
 
     def _started(self) -> subprocess.Popen[bytes]:
@@ -159,13 +165,6 @@ class Searcher:
             except OSError as error:
                 raise SearchFailed(f"no process for the search: {error}") from error
         return self._child
-
-    def _how_it_ended(self, status: int, pattern: str) -> str:
-        if self.remaining() <= 0:
-            return f"searching for {pattern!r:.200}: {TIME_UP}"
-        if status in {-signal.SIGALRM, -signal.SIGKILL}:
-            return f"searching for {pattern!r:.200} took longer than {self._limit:g} s; make the pattern simpler"
-        return f"the process that searched for {pattern!r:.200} ended with status {status}"
 
 
 def _exactly(stream: IO[bytes], count: int) -> bytes:

@@ -73,7 +73,12 @@ class HttpDecoder(Buffer):
         if self._lost:
             return Junk(self.take(min(len(self), JUNK_PIECE_BYTES)), self._lost) if len(self) else None
         if self._refused:
-            return self._refused_piece()
+            count = min(self._refused, JUNK_PIECE_BYTES)
+            if len(self) < count:
+                tail = self.tail("unterminated body")
+                return Overlong(tail.wire, tail.reason, ends=True) if tail else None
+            self._refused -= count
+            return Overlong(self.take(count), f"part of a body over {self._limit} bytes", ends=not self._refused)
         if self._ends:
             return self._streamed()
         return self._message()
@@ -149,14 +154,6 @@ class HttpDecoder(Buffer):
     def _lose(self, reason: str) -> Frame | Junk | None:
         self._lost = reason
         return self.next_event()
-
-    def _refused_piece(self) -> Junk | None:
-        count = min(self._refused, JUNK_PIECE_BYTES)
-        if len(self) < count:
-            tail = self.tail("unterminated body")
-            return Overlong(tail.wire, tail.reason, ends=True) if tail else None
-        self._refused -= count
-        return Overlong(self.take(count), f"part of a body over {self._limit} bytes", ends=not self._refused)
 
     # Chunks
 

@@ -164,7 +164,14 @@ def _message(envelope: Envelope) -> Message:
     if "result" in members and "error" not in members and "id" in members:
         return Response(id, members["result"].value)
     if "error" in members and envelope.value("result") is None:
-        return ErrorResponse(id, _error(members["error"].value, id))
+        error = members["error"].value
+        if not isinstance(error, dict):
+            raise MessageError(INVALID_REQUEST, "expected an error that is an object", id)
+        code, reason = error.get("code"), error.get("message")
+        if not isinstance(code, int) or isinstance(code, bool) or not isinstance(reason, str):
+            text = "expected an error with an integer code and a message that is a string"
+            raise MessageError(INVALID_REQUEST, text, id)
+        return ErrorResponse(id, RpcError(code, reason, error.get("data")))
     raise MessageError(INVALID_REQUEST, "expected a method, or an id with either a result or an error", id)
 
 
@@ -174,15 +181,6 @@ def _id(envelope: Envelope) -> Id:
         text = envelope.member_text("id") or ""
         raise MessageError(INVALID_REQUEST, f"expected an id that is a string, a number or null, found {text[:40]}")
     return id
-
-
-def _error(value: object, id: Id) -> RpcError:
-    if not isinstance(value, dict):
-        raise MessageError(INVALID_REQUEST, "expected an error that is an object", id)
-    code, message = value.get("code"), value.get("message")
-    if not isinstance(code, int) or isinstance(code, bool) or not isinstance(message, str):
-        raise MessageError(INVALID_REQUEST, "expected an error with an integer code and a message that is a string", id)
-    return RpcError(code, message, value.get("data"))
 
 
 def encode(message: Message) -> bytes:
