@@ -24,7 +24,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from msgspec import Meta
 
-    from ext_sdk.core.version import __version__
+    from ext_sdk.core import __version__
 
     from .args import Args, Config, Verbatim
     from .context import Agent, Context, Log, Secrets
@@ -74,7 +74,7 @@ _HOMES = {
     "Result": "ext_sdk.result",
     "Secrets": "ext_sdk.context",
     "Verbatim": "ext_sdk.args",
-    "__version__": "ext_sdk.core.version",
+    "__version__": "ext_sdk.core",
 }
 
 

@@ -15,7 +15,7 @@ import httpcore2
 import httpx2
 
 from ext_sdk.context import ClientCache
-from ext_sdk.core.version import __version__
+from ext_sdk.core import __version__
 
 from .decoding import CODINGS, Undecodable, decode
 from .errors import REMEDIES, ExchangeFailed

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol, cast
 
 from ext_kubernetes.objects.fields import text
 from ext_sdk import Deadline
-from ext_sdk.core.version import __version__
+from ext_sdk.core import __version__
 
 from .credentials import PrivateFolder, load_credentials, proxy_credentials
 from .errors import NoConfiguration, api_error

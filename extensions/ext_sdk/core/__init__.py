@@ -2,3 +2,5 @@
 
 `ext_recorder` imports this folder of `ext_sdk` and nothing else. Nothing here imports the rest of the SDK.
 """
+
+__version__ = "0.1.0"  # of the distribution; set only here

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ext_recorder.errors import UsageError
-from ext_sdk.core.version import __version__
+from ext_sdk.core import __version__
 
 from .command_line import run_command
 from .commands import COMMANDS

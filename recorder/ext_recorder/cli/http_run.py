@@ -18,7 +18,7 @@ from ext_recorder.record.note_queue import Journal, NoteQueue, Report
 from ext_recorder.record.proxy import StdioProxy
 from ext_recorder.record.recorder import spawn_in
 from ext_recorder.replay.report import Report as ReportFile
-from ext_sdk.core.version import __version__
+from ext_sdk.core import __version__
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

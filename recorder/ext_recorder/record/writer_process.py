@@ -221,7 +221,7 @@ class _Recording:
         from ext_recorder.messages.path_bindings import RecordBindings
         from ext_recorder.messages.provenance import neutral_command, neutral_environment
         from ext_recorder.protocols.dialect import DIALECTS
-        from ext_sdk.core.version import __version__
+        from ext_sdk.core import __version__
         from ext_sdk.core.wire.framing import FRAMINGS
 
         from .event_encoder import EventEncoder

@@ -31,8 +31,8 @@ from ext_recorder.errors import CassetteError, UsageError
 from ext_recorder.messages.path_bindings import RecordBindings
 from ext_recorder.messages.redaction import Redaction
 from ext_recorder.protocols.dialect import DIALECTS
+from ext_sdk.core import __version__
 from ext_sdk.core.atomic import atomic_write
-from ext_sdk.core.version import __version__
 from ext_sdk.core.wire.errors import MessageError
 from ext_sdk.core.wire.framing import FRAMINGS
 from ext_sdk.core.wire.json_codec import dumps, loads

@@ -11,7 +11,7 @@ from ext_recorder.cassette.writer import Writer
 from ext_recorder.messages.path_bindings import RewriteBindings
 from ext_recorder.messages.provenance import neutral_command, neutral_environment
 from ext_recorder.record.event_encoder import EventEncoder
-from ext_sdk.core.version import __version__
+from ext_sdk.core import __version__
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -51,7 +51,7 @@ def test_help_without_a_command_lists_the_commands() -> None:
 
 
 def test_the_version_is_that_of_the_distribution() -> None:
-    from ext_sdk.core.version import __version__
+    from ext_sdk.core import __version__
 
     assert call("--version").stdout == f"ext-recorder, version {__version__}\n".encode()
 
