@@ -303,6 +303,7 @@ class Server:
             self._write(self._limiter.error(error.id, RpcError(error.code, str(error))))
             return
         if isinstance(message, Request):
+            # The line shows a reference `${NAME.key}`, unless one of its characters is escaped.
             self._handle_request(message, references=b"${" in line or b"\\u" in line)
         elif isinstance(message, Notification) and message.method == gevals_spec.SHUTDOWN:
             self._ending = True
