@@ -205,12 +205,7 @@ class _Comparison:
                     return difference
             return None
         if isinstance(expected, (list, tuple)) and isinstance(found, (list, tuple)):
-            if self._lists != "exact":
-                return self._taken(expected, found, at)
-            for index, pair in enumerate(zip_longest(expected, found, fillvalue=MISSING)):
-                if difference := self.of(*pair, f"{at}[{index}]"):
-                    return difference
-            return None
+            return self._in_place(expected, found, at) if self._lists == "exact" else self._taken(expected, found, at)
         same = _comparable(expected) == _comparable(found) and expected == found
         return None if same else Difference(at, expected, found)
 
@@ -223,6 +218,12 @@ class _Comparison:
             raise TooManyComparisons(
                 f"comparing arrays with `lists: {self._lists}` took over {MOST_COMPARISONS:,} comparisons"
             )
+
+    def _in_place(self, expected: Sequence[object], found: Sequence[object], at: str) -> Difference | None:
+        for index, pair in enumerate(zip_longest(expected, found, fillvalue=MISSING)):
+            if difference := self.of(*pair, f"{at}[{index}]"):
+                return difference
+        return None
 
     def _taken(self, expected: Sequence[object], found: Sequence[object], at: str) -> Difference | None:
         """Return the first expected item without a match, or, if unordered, the first found item without one."""
