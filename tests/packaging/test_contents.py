@@ -10,14 +10,14 @@ from email.parser import Parser
 from typing import TYPE_CHECKING
 
 from ext_recorder.tools.view.page import SCRIPTS
-from ext_sdk.core import version
+from ext_sdk.core import __version__
 from tests.packaging.artefacts import ROOT, Shipped, build, run
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
-NAME = f"gevals_extensions-{version.__version__}"
+NAME = f"gevals_extensions-{__version__}"
 EXTENSIONS = ("ext_http", "ext_kubernetes", "ext_shell")
 SOURCE_ROOTS = {"ext_sdk": "extensions", **dict.fromkeys(EXTENSIONS, "extensions"), "ext_recorder": "recorder"}
 # Everything else in a package is Python. A file of another kind is named here or does not belong there.
@@ -102,7 +102,7 @@ def test_the_entry_points_are_the_programs_that_exist_and_the_pytest_plugin(ship
 
 def test_the_version_is_the_one_of_ext_sdk_version(shipped: Shipped) -> None:
     metadata = Parser().parsestr(read_from_wheel(shipped.wheel, f"{NAME}.dist-info/METADATA"))
-    assert metadata["Version"] == version.__version__
+    assert metadata["Version"] == __version__
     assert metadata["License-Expression"] == "Apache-2.0"
     assert metadata["Requires-Python"] == ">=3.11"
 

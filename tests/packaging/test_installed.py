@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from ext_sdk.core import version
+from ext_sdk.core import __version__
 from tests.packaging.artefacts import ROOT, Installed, run
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def test_the_one_shot_example_of_the_spec_works_from_the_wheel(installed: Instal
 
 @pytest.mark.parametrize("script", ["ext-http", "ext-kubernetes", "ext-shell", "ext-recorder"])
 def test_a_console_script_tells_its_version_and_its_use(installed: Installed, tmp_path: Path, script: str) -> None:
-    assert version.__version__ in run(installed.script(script), "--version", cwd=tmp_path)
+    assert __version__ in run(installed.script(script), "--version", cwd=tmp_path)
     assert script in run(installed.script(script), "--help", cwd=tmp_path)
 
 
