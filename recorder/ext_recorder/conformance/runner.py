@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 import sys
 import tempfile
@@ -24,7 +23,7 @@ from .conversations import CONVERSATIONS
 from .peer import ChildUnderTest
 from .protocol_clauses import clauses_of, run_conversation
 from .raw_host import TIMEOUT_SECONDS, NotApplicable, Violation
-from .target import Profile, Target
+from .target import Profile, Target, read_profile
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -125,9 +124,13 @@ def run(
         raise UsageError("--connect is for servers on sockets; the gevals protocol uses standard input and output only")
     located = _located(command) if command else ()
     if protocol == GEVALS:
-        checked = _check_each(chosen, located, _profile(profile), jobs or cores(), timeout)
+        operations = Profile.load(Path(profile)) if profile else Profile({}, "no profile")
+        checked = _check_each(chosen, located, operations, jobs or cores(), timeout)
     else:
-        known = _known(profile, protocol)
+        known = read_profile(Path(profile), CONVERSATIONS[protocol].profile) if profile else {}
+        for name, value in known.items():
+            if isinstance(value, str) and Path(value).exists():
+                known[name] = str(Path(value).absolute())  # the child runs in another directory
         checked = _converse(chosen, protocol, known, command=located, address=address, timeout=timeout)
     verdicts = []
     for verdict in checked:
@@ -153,38 +156,6 @@ def _located(command: Sequence[str]) -> tuple[str, ...]:
     else:
         reason = "does not exist" if "/" in words[0] else "is not in PATH"
     raise UsageError(f"the command {command[0]!r} {reason}")
-
-
-def _profile(path: str) -> Profile:
-    if not path:
-        return Profile({}, "no profile")
-    try:
-        return Profile.load(Path(path))
-    except OSError as error:
-        raise UsageError(f"--profile {path}: cannot be read: {error.strerror}") from None
-    except json.JSONDecodeError as error:
-        raise UsageError(f"--profile {path}:{error.lineno}: not valid JSON: {error.msg}") from None
-    except (ValueError, AttributeError, Violation) as error:
-        raise UsageError(f"--profile {error}" if str(path) in str(error) else f"--profile {path}: {error}") from None
-
-
-def _known(path: str, protocol: str) -> dict[str, object]:
-    """Return the profile of a child of another protocol: values for the messages to it."""
-    if not path:
-        return {}
-    expected = CONVERSATIONS[protocol].profile
-    try:
-        entries = json.loads(Path(path).read_text())
-    except OSError as error:
-        raise UsageError(f"--profile {path}: cannot be read: {error.strerror}") from None
-    except ValueError as error:
-        raise UsageError(f"--profile {path}: not valid JSON: {error}") from None
-    if not isinstance(entries, dict) or not entries.keys() <= expected.keys():
-        raise UsageError(f"--profile {path}: expected an object with entries of {', '.join(expected)}")
-    for name, value in entries.items():
-        if isinstance(value, str) and Path(value).exists():
-            entries[name] = str(Path(value).absolute())  # the child runs in another directory
-    return entries
 
 
 def _converse(

@@ -8,10 +8,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from ext_recorder.errors import UsageError
+
 from .raw_host import TIMEOUT_SECONDS, Host, NotApplicable, Violation, json_object, text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
     from pathlib import Path
 
 PROTOCOL_VERSION = "0.0.1"
@@ -31,6 +33,26 @@ ENTRIES = {
 }
 
 
+def read_profile(path: Path, expected: Iterable[str]) -> dict[str, object]:
+    """Read a profile, a file with a JSON object.
+
+    Raises:
+        UsageError: the file cannot be read, or has other than the expected entries.
+    """
+    try:
+        entries = json.loads(path.read_text())
+    except OSError as error:
+        raise UsageError(f"--profile {path}: cannot be read: {error.strerror}") from None
+    except ValueError as error:
+        raise UsageError(f"--profile {path}: not valid JSON: {error}") from None
+    if not isinstance(entries, dict):
+        raise UsageError(f"--profile {path}: expected an object with entries of {', '.join(expected)}")
+    if unknown := entries.keys() - set(expected):
+        names = f"{', '.join(expected)}; found {', '.join(sorted(unknown))}"
+        raise UsageError(f"--profile {path}: expected an object with entries of {names}")
+    return entries
+
+
 @dataclass(frozen=True)
 class Profile:
     """Operations of an extension, for the clauses that need a certain one.
@@ -45,16 +67,12 @@ class Profile:
 
     @classmethod
     def load(cls, path: Path) -> Profile:
-        """Read a profile, a JSON file.
-
-        Raises:
-            ValueError: it is not a JSON object of objects, or has an unknown entry.
-        """
-        entries = json.loads(path.read_text())
-        unknown = entries.keys() - ENTRIES.keys()
-        if unknown:
-            raise ValueError(f"{path}: expected entries of {', '.join(ENTRIES)}; found {', '.join(sorted(unknown))}")
-        return cls({name: json_object(entry, name) for name, entry in entries.items()}, str(path))
+        """Read a profile; see `read_profile`."""
+        entries = read_profile(path, ENTRIES)
+        try:
+            return cls({name: json_object(entry, name) for name, entry in entries.items()}, str(path))
+        except Violation as error:
+            raise UsageError(f"--profile {path}: {error}") from None
 
     def entry(self, name: str) -> dict[str, object]:
         """Return an entry. Raises NotApplicable if the profile lacks it."""
