@@ -104,20 +104,16 @@ class _Scan:
                     break  # it was killed between its last line and the rename
                 elif not line.endswith(b"\n"):
                     self.dropped = len(line)
+                elif parse_line(line) is None and load_line(str(self.path), line) is None:
+                    advice = "correct or remove this line; only a last line that is cut off is dropped"
+                    raise CassetteError(self.path, number, "not an event line of ext-recorder", advice)
                 else:
-                    self._check(number, line)
+                    self.events += 1
+                    for piece in line.split(_OPEN)[1:]:
+                        rule, hash_, count = piece.partition(_CLOSE)[0].rpartition(b"#")
+                        if hash_ and count.isdigit():
+                            self._rules.add(rule.decode("utf-8", "replace"))
                     yield line
         if not self.events:
             raise CassetteError(self.path, 0, "holds no complete event: there is nothing to recover", _RECORD)
         yield encode_trailer(tuple(sorted(self._rules)))
-
-    def _check(self, number: int, line: bytes) -> None:
-        """Count an event, and collect the rules of its placeholders. Raises CassetteError."""
-        if parse_line(line) is None and load_line(str(self.path), line) is None:
-            advice = "correct or remove this line; only a last line that is cut off is dropped"
-            raise CassetteError(self.path, number, "not an event line of ext-recorder", advice)
-        self.events += 1
-        for piece in line.split(_OPEN)[1:]:
-            rule, hash_, count = piece.partition(_CLOSE)[0].rpartition(b"#")
-            if hash_ and count.isdigit():
-                self._rules.add(rule.decode("utf-8", "replace"))

@@ -289,15 +289,13 @@ def _places(text: str, tokens: list[str]) -> Iterator[tuple[int, int]]:
     """Yield where the values at a pointer are in a JSON text; `*` is every member or item."""
     places = [(skip_whitespace(text, 0), len(text))]
     for token in tokens:
-        places = [place for start, end in places for place in _below(text, start, end, token)]
+        holders, places = places, []
+        for start, end in holders:
+            with contextlib.suppress(MessageError, RecursionError):
+                for name, first, last in _members(text, start, end):
+                    if token in {"*", name}:
+                        places.append((first, last))
     yield from places
-
-
-def _below(text: str, start: int, end: int, token: str) -> Iterator[tuple[int, int]]:
-    with contextlib.suppress(MessageError, RecursionError):
-        for name, first, last in _members(text, start, end):
-            if token in {"*", name}:
-                yield first, last
 
 
 def _members(text: str, start: int, end: int) -> Iterator[tuple[str, int, int]]:

@@ -408,14 +408,14 @@ def _take_signals(driver: PlayerDriver, signals: Signals) -> None:
 
 
 def wait(
-    drivers: Iterable[PlayerDriver], further: Iterable[int], patience: float | None = None
+    drivers: Iterable[PlayerDriver], further: Iterable[int], timeout: float | None = None
 ) -> tuple[dict[int, int], dict[int, int]]:
     """Wait until a driver can continue.
 
     Args:
         drivers: the drivers to wait for.
         further: other files to read.
-        patience: maximum wait in milliseconds; None for no limit.
+        timeout: maximum wait in milliseconds; None for no limit.
 
     Returns:
         The files that are ready, and those that were polled, each with its events of poll().
@@ -425,8 +425,8 @@ def wait(
     for driver in drivers:
         driver.interests(asked)
         due = driver.patience()
-        if due is not None and (patience is None or due < patience):
-            patience = due
+        if due is not None and (timeout is None or due < timeout):
+            timeout = due
     for fd, events in asked.items():
         waiting.register(fd, events)
-    return dict(waiting.poll(patience)), asked
+    return dict(waiting.poll(timeout)), asked

@@ -110,7 +110,18 @@ class FaultRule:
             self.value = parse(value) if equals and parse else default or 0
         except ValueError:
             raise UsageError(f"--fault {text}: expected {expected} after {self.kind}=, found {value!r}") from None
-        places = _places(text, where)
+        places: dict[str, object] = {}
+        for part in where.split(",") if where else ():
+            name, _, value = part.strip().partition("=")
+            if name not in PLACES:
+                raise UsageError(f"--fault {text}: expected {', '.join(PLACES)} after the @, found {name!r}")
+            expected, read = PLACES[name]
+            try:
+                places[name] = read(value)
+            except ValueError:
+                raise UsageError(f"--fault {text}: expected {expected} after {name}=, found {value!r}") from None
+            if {"nth", "every"} <= places.keys():
+                raise UsageError(f"--fault {text}: nth and every exclude each other")
         self._method = places.get("method")
         self._nth = places.get("nth", 0)
         self._every = places.get("every", 1)
@@ -133,22 +144,6 @@ class FaultRule:
         hit = chosen and (self._chance == 1.0 or self._random.random() < self._chance)  # type: ignore[operator]
         self.fired += hit
         return hit
-
-
-def _places(text: str, where: str) -> dict[str, object]:
-    places: dict[str, object] = {}
-    for part in where.split(",") if where else ():
-        name, _, value = part.strip().partition("=")
-        if name not in PLACES:
-            raise UsageError(f"--fault {text}: expected {', '.join(PLACES)} after the @, found {name!r}")
-        expected, read = PLACES[name]
-        try:
-            places[name] = read(value)
-        except ValueError:
-            raise UsageError(f"--fault {text}: expected {expected} after {name}=, found {value!r}") from None
-        if name in {"nth", "every"} and {"nth", "every"} <= places.keys():
-            raise UsageError(f"--fault {text}: nth and every exclude each other")
-    return places
 
 
 def parse_fault_rules(given: Iterable[str], seed: str) -> list[FaultRule]:

@@ -76,8 +76,17 @@ def explain_mismatch(
     """
     equal, closest, methods = _search(request_matcher, live, history)
     subject = describe(live)
+    left = [line for line, was_played in equal if not was_played]
+    if left:
+        text = f"{subject}: out of turn: it is at {where}:{left[0]}, but next is {turn} (--order any plays either)"
+        return Mismatch("out-of-turn", text, {"reason": "out-of-turn", "line": left[0]})
     if equal:
-        return _repeated(subject, equal, where, turn, method=_cut(live.method))
+        line = equal[-1][0]
+        times = "once" if len(equal) == 1 else f"{len(equal)} times"
+        text = f"{subject}: used up: it is recorded {times} ({where}:{line}) and has been played as often"
+        if method := _cut(live.method):
+            text += f" (--repeat {quoted(method)} plays it again)"
+        return Mismatch("used-up", text, {"reason": "used-up", "recorded": len(equal), "line": line})
     if closest is not None:
         (_, _, was_played), line, differences = closest
         shown, pointers, advice = _shown(differences)
@@ -199,19 +208,6 @@ def describe(message: ClassifiedMessage) -> str:
         return f"the answer to the child's request {message.text[slice(*message.span)] or 'null'}"
     id = f" (id {_cut(message.id)})" if message.kind == "request" and message.id else ""
     return f"{message.kind} {_cut(message.method)}{id}"
-
-
-def _repeated(subject: str, equal: list[tuple[int, bool]], where: str, turn: str, *, method: str) -> Mismatch:
-    lines = [line for line, _ in equal]
-    left = [line for line, was_played in equal if not was_played]
-    if left:
-        text = f"{subject}: out of turn: it is at {where}:{left[0]}, but next is {turn} (--order any plays either)"
-        return Mismatch("out-of-turn", text, {"reason": "out-of-turn", "line": left[0]})
-    times = "once" if len(lines) == 1 else f"{len(lines)} times"
-    text = f"{subject}: used up: it is recorded {times} ({where}:{lines[-1]}) and has been played as often"
-    if method:
-        text += f" (--repeat {quoted(method)} plays it again)"
-    return Mismatch("used-up", text, {"reason": "used-up", "recorded": len(lines), "line": lines[-1]})
 
 
 def _shown(differences: list[Difference]) -> tuple[str, dict[str, object], str]:

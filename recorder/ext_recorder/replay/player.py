@@ -197,7 +197,6 @@ class Player:
     def proceed(self) -> None:
         """Continue with the output that set `more`."""
         self.more = False
-        self._continue()
         self._receive_all()
 
     def _receive_all(self) -> None:
@@ -228,9 +227,6 @@ class Player:
         while (item := self._decoder.next_event()) is not None:
             wires.append(item.wire)
         return b"".join(wires)
-
-    def _continue(self) -> None:
-        """Play the rest of an output that exceeded MUCH_BYTES."""
 
     def _receive_message(self, payload: bytes) -> None:
         raise NotImplementedError

@@ -172,6 +172,11 @@ class StrictPlayer(Player):
         if self._responses.has_open_calls:
             self._refuse_open()
 
+    def proceed(self) -> None:
+        self.more = False
+        self._continue()
+        self._receive_all()
+
     def _refuse_open(self) -> None:
         """Refuse the open calls without a recorded response."""
         upto = self.next_line() - bool(self._due)
