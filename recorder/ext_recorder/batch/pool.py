@@ -96,10 +96,8 @@ class Outcome(Generic[T]):
     """Outcome for one cassette.
 
     Attributes:
-        name: name of the cassette.
         result: the result; None if the work failed.
         error: cause of the failure in one line; "" if it succeeded.
-        seconds: duration.
     """
 
     name: str

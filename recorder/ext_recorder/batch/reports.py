@@ -33,12 +33,9 @@ class Case:
     """Result of the check of one cassette.
 
     Attributes:
-        name: name of the cassette.
-        seconds: duration of the check.
         problems: the problems; empty if it passed.
         more: number of further problems.
         error: why it could not be checked; "" if it was checked.
-        notes: further information.
         skipped: why it was not checked although it has no error; "" if it was checked.
     """
 

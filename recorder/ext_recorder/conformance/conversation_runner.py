@@ -30,7 +30,6 @@ class ConversationRunner:
         timeout: seconds to wait for expected output.
 
     Attributes:
-        exchange: its messages.
         left_out: number of messages that could not be sent.
         violations: {clause that a step checks: its violations}; an empty list: it is met.
     """

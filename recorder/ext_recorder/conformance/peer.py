@@ -181,8 +181,6 @@ class Exchange:
     """Messages of one session.
 
     Attributes:
-        events: messages in both directions.
-        received: messages of the child.
         sent: requests of the host by their ids.
         open: requests without their last response.
         failed: requests whose response is a failure.

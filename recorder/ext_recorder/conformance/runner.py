@@ -40,10 +40,7 @@ class Verdict(NamedTuple):
 
     Attributes:
         number: number of the clause, from 1, in the order of the specification.
-        clause: the clause.
         word: "met", "violated" or "skipped".
-        reason: why it is violated, or was skipped.
-        seconds: duration of the check.
     """
 
     number: int

@@ -100,8 +100,6 @@ class Recorded:
 
     Attributes:
         words: the command that is recorded.
-        marked: arguments of the marker.
-        path: the cassette.
         mode: "none", "once", "new_episodes" or "all".
         values: options of `ext-recorder record`, with the project file and the defaults.
     """

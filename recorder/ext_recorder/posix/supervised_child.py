@@ -33,7 +33,6 @@ class SupervisedChild:
         stdout, stderr: descriptors for its output; None for pipes.
 
     Attributes:
-        process: the supervised process.
         channel: standard input and output; without output if `stdout` was given.
         errors: standard error; without output if `stderr` was given.
 

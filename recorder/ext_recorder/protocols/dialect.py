@@ -49,7 +49,6 @@ class ClassifiedMessage:
     """Message classified by a dialect.
 
     Attributes:
-        form: form of the message.
         kind: kind of the form; "other" if the payload is not JSON, or not a single message.
         text: the payload as text.
         method: name of the method; "" if the message does not name it.

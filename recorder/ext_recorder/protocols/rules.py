@@ -72,7 +72,6 @@ class Clause(NamedTuple):
     """Requirement of a specification.
 
     Attributes:
-        section: section of the specification.
         text: the requirement in one sentence.
     """
 
@@ -86,7 +85,6 @@ class StateMachine:
 
     Attributes:
         clause: the id of the clause.
-        start: the first state.
         moves: {state: {event: next state}}.
         key: pointers to the name of the run, session or call: each has its own machine. The first pointer that exists
             in a message is used; `#` is the id of the call. (): one machine for the entire session.
@@ -123,12 +121,10 @@ class Rules:
 
     Attributes:
         specification: its name, for users.
-        clauses: the clauses by id.
         envelope: the schema of every message.
         envelope_clause: the clause that a message without this schema violates.
         messages: {event: (clause, schema of its content)}: of `params`, `result`, `error`, or the member of the
             dialect's form that corresponds to them.
-        machines: the state machines.
         during: messages that are sent only while certain calls are open.
         split: {event: pointer}: the value there is part of the name of the event, as in `< complete:true`.
         closed: the clause that messages without an entry in `messages` violate; "" if they are allowed.

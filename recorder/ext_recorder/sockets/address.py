@@ -19,7 +19,6 @@ class Address:
     """Address of a socket.
 
     Attributes:
-        family: address family of the socket.
         place: argument of `socket.bind` and `socket.connect`.
     """
 

@@ -205,12 +205,7 @@ def _position(player: Player | int) -> int:
 
 
 class Arrival:
-    """A live connection that is not matched yet.
-
-    Attributes:
-        socket: its socket.
-        received: bytes received so far.
-    """
+    """A live connection that is not matched yet."""
 
     __slots__ = ("decoder", "received", "socket")
 

@@ -22,7 +22,6 @@ class HttpExchange:
     """A request and its response.
 
     Attributes:
-        request: the request.
         time: its time, in seconds since the start.
         sent: output of the server, with its line: responses, chunks, exact bytes.
         answered: the line of the final response; a large number if there is none.

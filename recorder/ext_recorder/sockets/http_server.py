@@ -69,8 +69,6 @@ class _HttpClient:
     """A live connection.
 
     Attributes:
-        socket: the connection.
-        decoder: decoder of its requests.
         turns: pending responses, in their order.
         unsent: bytes that the client has not read yet.
         continued: the client was asked to send the body of its request.

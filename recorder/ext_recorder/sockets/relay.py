@@ -207,10 +207,10 @@ def _own(kind: str) -> str:
 def _stream(name: str, source: socket.socket, sink: socket.socket) -> ProxyStream:
     """Return one direction of a connection, with own descriptors: one is polled for reading, the other for writing."""
     reading, writing = os.dup(source.fileno()), socket.socket(fileno=os.dup(sink.fileno()))
-    outlet = OutputSink(writing.fileno(), writing.send, partial(_end, writing))
+
+    def end() -> None:
+        shut(writing)
+        writing.close()
+
+    outlet = OutputSink(writing.fileno(), writing.send, end)
     return ProxyStream(name, reading, os.close, outlet, outlet.close)
-
-
-def _end(sink: socket.socket) -> None:
-    shut(sink)
-    sink.close()

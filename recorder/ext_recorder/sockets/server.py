@@ -79,13 +79,7 @@ def run_server(path: str, listen: str, options: Options) -> int:
 
 
 class _Client:
-    """A live connection, and the recorded one that is replayed to it.
-
-    Attributes:
-        socket: its socket.
-        number: number of the recorded connection.
-        driver: replays it.
-    """
+    """A live connection, and the recorded one that is replayed to it."""
 
     __slots__ = ("driver", "number", "socket")
 

@@ -114,7 +114,6 @@ class ChildMessages:
         junk: whether lines that are not messages are compared.
 
     Attributes:
-        window: pairs messages.
         reached: time in the recording that the session has reached, in seconds.
         lines: compares stderr; None if it is not compared.
     """

@@ -36,11 +36,8 @@ class LiveConnection:
     """One connection to the server.
 
     Attributes:
-        number: of the recorded connection.
         line: of the cassette where that begins.
-        script: as given.
         channel: None before and after the connection.
-        opened: True after the connection was opened.
         came: time of its first turn.
     """
 

@@ -25,11 +25,7 @@ AHEAD_EVENTS = 1_000  # that are read ahead
 
 
 class LookaheadReader:
-    """Reader of the events of a cassette, with look-ahead.
-
-    Attributes:
-        path: the cassette, for messages.
-    """
+    """Reader of the events of a cassette, with look-ahead."""
 
     def __init__(self, reader: Reader) -> None:
         self.path = reader.path

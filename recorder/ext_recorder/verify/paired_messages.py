@@ -18,7 +18,6 @@ class Expected:
         index: its position in the recorded order.
         line: of the cassette.
         time: seconds from the start of the recording.
-        message: the classified message.
         answered: of a response: the method of its request.
         about: of a response: the subject of its request.
         identity: must be equal in its counterpart.

@@ -85,8 +85,6 @@ class LiveSession:
         name: of the cassette, for messages.
 
     Attributes:
-        dialect, framing: of the messages.
-        findings: collects the differences.
         secrets: values to redact, by name.
         make_redactor: returns a new redactor, without the numbers of this one's placeholders.
         bindings: paths of the cassette with their live values.
