@@ -26,8 +26,6 @@ def is_old(path: str, header: Header, most: str) -> bool:
     """Return True if a cassette is older than a `--max-age`.
 
     Args:
-        path: the file.
-        header: of the file.
         most: the value of the option; "" for any age.
 
     Raises:

@@ -179,12 +179,9 @@ def note(kind: Stream, time: float, item: Frame | Junk, framing: Framing, clean:
     """Return the line for one item of a stream. This is the inner loop of the writer process.
 
     Args:
-        kind: the stream.
-        time: seconds since the start.
         item: from the decoder of the stream.
         framing: of the stream; STDERR_FRAMING for stderr.
         clean: removes secrets and machine paths from bytes.
-        conn: the connection.
     """
     if not isinstance(item, Frame):
         return raw_line(kind, time, clean(item.wire), conn=conn)

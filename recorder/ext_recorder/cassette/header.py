@@ -103,7 +103,6 @@ def header_of(path: str, fields: dict[str, Flow], lines: Mapping[str, int] = NO_
     """Return the header from its keys.
 
     Args:
-        path: for messages.
         fields: key to value.
         lines: key to the line of the file that it is on; 1 if absent.
 

@@ -54,12 +54,7 @@ def target_of(name: str) -> str:
 
 
 def expect_folder(option: str, name: str) -> None:
-    """Raise UsageError if the folder of a file to write does not exist.
-
-    Args:
-        option: the option that names the file.
-        name: the file.
-    """
+    """Raise UsageError if the folder of a file to write does not exist."""
     folder = os.path.dirname(name)  # noqa: PTH120 - pathlib costs 5 ms
     if folder and not os.path.isdir(folder):  # noqa: PTH112
         raise UsageError(f"{option} {name}: the folder {folder} does not exist; create it first")

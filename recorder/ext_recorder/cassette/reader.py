@@ -42,9 +42,6 @@ _HEADER_LINES = 100  # a header has about ten lines; a file without `events` unt
 class Reader:
     """Reader of a cassette. A context manager; iterate over it once.
 
-    Args:
-        path: the file.
-
     Attributes:
         header: its header.
         line: line of the latest event.
@@ -197,7 +194,6 @@ def read_header(path: str, file: BufferedReader) -> tuple[Header, int] | None:
     """Return the header, and the line of its `events:`; None for a form that `writer` does not write.
 
     Args:
-        path: for messages.
         file: at its start; afterwards at the first event.
 
     Raises:

@@ -38,9 +38,6 @@ except ImportError:  # Windows: the creation of the file is the only lock, and a
 def claim(path: Path) -> tuple[int, Path | None]:
     """Create NAME.partial and lock it.
 
-    Args:
-        path: the cassette, NAME.
-
     Returns:
         The descriptor of the empty file, opened for appending; and the new name of the partial file of a crashed
         recorder, if there was one.
@@ -193,9 +190,8 @@ def write_cassette(
     """Write a cassette atomically.
 
     Args:
-        path: the file.
-        header: its header; the `redacted` of the header is not written, because it is at the end.
-        lines: its events.
+        header: its `redacted` is not written, because it is at the end.
+        lines: the lines of its events.
         redacted: returns the redaction rules; called after the last event.
         replace: replace an existing file.
 

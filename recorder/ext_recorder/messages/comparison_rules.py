@@ -25,10 +25,6 @@ class IgnoredPlaces:
     A method includes its requests and notifications, and the responses to them; the subject is that of a call, for
     example a tool.
 
-    Args:
-        option: name of the option, for messages.
-        entries: the values of the option.
-
     Raises:
         UsageError: an entry is not of this form.
     """

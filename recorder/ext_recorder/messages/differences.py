@@ -47,9 +47,6 @@ class Problem:
 class Differences:
     """Differences of one cassette.
 
-    Args:
-        name: of the cassette, for its lines.
-
     Attributes:
         more: number of differences that are only counted.
     """
@@ -72,7 +69,6 @@ class Differences:
         Args:
             line: of the first message.
             subject: short description of the message.
-            differences: the differences.
             recorded: the first message as a JSON value.
             live: the second message as a JSON value.
         """
@@ -109,10 +105,7 @@ class Differences:
         """Add another difference.
 
         Args:
-            kind: identifier for programs.
-            text: for people.
             line: of the cassette; 0 if the difference has none.
-            data: the same for programs.
         """
         if len(self._kept) >= KEPT:
             self.more += 1
@@ -129,7 +122,6 @@ def describe(message: ClassifiedMessage, answered: str = "") -> str:
     """Describe a message by its kind, method and id.
 
     Args:
-        message: of either side.
         answered: of a response: description of its request.
     """
     id = message.id

@@ -70,9 +70,6 @@ class Matcher:
     """Comparison of the live host's messages with recorded ones.
 
     Args:
-        dialect: the protocol.
-        bindings: of the session.
-        calls: of the session.
         ignore: ignored values, see `comparison_rules.IgnoredPlaces`; `*` in a pointer is every member or item.
         mask: parts of texts that are ignored, see `comparison_rules.Mask`.
         match_on: "method", "params", or JSON pointers.
@@ -239,7 +236,6 @@ class MessageComparison:
     """Comparison of messages of one protocol as JSON values, without what rules and the dialect ignore.
 
     Args:
-        dialect: the protocol.
         ignore: ignored values, see `comparison_rules.IgnoredPlaces`; `*` in a pointer is every member or item.
         mask: parts of texts that are ignored, see `comparison_rules.Mask`.
         name: values that later messages repeat, in addition to those of the dialect; of the same form as `ignore`.
@@ -261,7 +257,6 @@ class MessageComparison:
         """Return the part of a message that is compared.
 
         Args:
-            message: of either side.
             answered: of a response: the method of its request.
             about: of a response: the subject of its request.
         """
@@ -321,7 +316,6 @@ class MessageComparison:
         """Return pointers to values that later messages repeat.
 
         Args:
-            message: of either side.
             answered: of a response: the method of its request.
             about: of a response: the subject of its request.
         """

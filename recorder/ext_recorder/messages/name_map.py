@@ -68,10 +68,8 @@ class NameMap:
         """Store the corresponding values that two messages hand out.
 
         Args:
-            recorded: the recorded message.
             live: the live message, redacted.
             secret: the live message, not redacted.
-            pointers: of the values.
         """
         for pointer in pointers:
             expected, found, sent = recorded.at(pointer), live.at(pointer), secret.at(pointer)

@@ -142,8 +142,6 @@ class OwnRules:
         """Yield the findings of all rules.
 
         Args:
-            message: any bytes.
-            seen: the view of the message.
             json: the message is valid JSON.
 
         Raises:

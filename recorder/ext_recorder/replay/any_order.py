@@ -141,8 +141,6 @@ class Upcoming:
     """Index of the next messages of the host, in a window of lines. Each line is read once, even for many misses.
 
     Args:
-        reader: the cassette, at its start.
-        framing: of the session.
         is_apart: returns True for a recorded message that is no longer in the recorded order.
         size: lines in the window.
     """
@@ -181,12 +179,7 @@ class Upcoming:
 
 
 class AnyOrderPlayer(Player):
-    """Player for order `any`: plays the threads of a cassette in the order in which the host begins them.
-
-    Args:
-        reader: the cassette, at its start.
-        requests, responses, actions, framing: see Player.
-    """
+    """Player for order `any`: plays the threads of a cassette in the order in which the host begins them."""
 
     def __init__(
         self,

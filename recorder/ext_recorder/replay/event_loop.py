@@ -45,9 +45,6 @@ PATIENCE_S = 0.25
 class ResponsePacer:
     """Pacer of two writes to one outlet: the second one waits until the reader has read the first one.
 
-    Args:
-        fd: the file of the outlet.
-
     Attributes:
         stalled: the reader has read nothing for PATIENCE_S; writes do not wait until it has read everything.
     """
@@ -413,7 +410,6 @@ def wait(
     """Wait until a driver can continue.
 
     Args:
-        drivers: the drivers to wait for.
         further: other files to read.
         timeout: maximum wait in milliseconds; None for no limit.
 

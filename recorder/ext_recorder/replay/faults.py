@@ -79,10 +79,6 @@ PLACES: dict[str, tuple[str, Callable[[str], object]]] = {
 class FaultRule:
     """Fault rule.
 
-    Args:
-        text: the rule as text.
-        seed: of its random choice.
-
     Attributes:
         kind: a name in KINDS.
         value: of the fault.
@@ -134,7 +130,6 @@ class FaultRule:
         """Return True if the rule applies to a message of the child. Call it once for each message, in their order.
 
         Args:
-            message: the message.
             method: its method; of a response, that of the request.
         """
         if self._method not in {None, method} or (self.kind == "error" and message.kind != "response"):
@@ -151,7 +146,6 @@ def parse_fault_rules(given: Iterable[str], seed: str) -> list[FaultRule]:
 
     Args:
         given: rules; `@FILE` is replaced by the lines of that file, without comments, which begin with #.
-        seed: of random choices.
 
     Raises:
         UsageError: a rule is not valid, or a file cannot be read.
@@ -183,9 +177,6 @@ class FaultInjector(ActionBuffer):
 
     Args:
         rules: each message gets the faults of all rules that apply to it.
-        dialect: the protocol.
-        framing: of the session.
-        seed: of the garbage.
         paced, apart: see ActionBuffer.
 
     Attributes:

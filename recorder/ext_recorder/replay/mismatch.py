@@ -68,10 +68,8 @@ def explain_mismatch(
     """Return why a live message has no response.
 
     Args:
-        request_matcher: compares messages.
         live: the message, without secrets and paths of this machine.
         history: the messages of the cassette.
-        where: the name of the cassette.
         turn: description of the next recorded message, in order `strict`.
     """
     equal, closest, methods = _search(request_matcher, live, history)
@@ -102,12 +100,10 @@ def explain_mismatch(
 
 
 def cut_off(request: ClassifiedMessage, recorded: RecordedRequest, where: str, *, omitted: bool = False) -> Mismatch:
-    """Return the miss of a request that matched, and whose response is not in the cassette.
+    """Return the miss of a request that matched, and whose response is not in the cassette `where`.
 
     Args:
         request: with its live id.
-        recorded: the recorded request.
-        where: the name of the cassette.
         omitted: a message over the limit was left out, which may be the response.
     """
     why = (
@@ -126,11 +122,8 @@ def response_differs(
     """Return the miss of a host message that replaces another one, for which open calls wait.
 
     Args:
-        request_matcher: compares the two.
         live: the message, without secrets and paths of this machine.
-        recorded: the recorded message.
         requests: description of the child's request that both respond to; "" for a message that is not a response.
-        where: the name of the cassette.
     """
     expected = recorded.message(request_matcher.dialect)
     differences = request_matcher.matcher.differences(expected, live, most=_COUNTED_DIFFERENCES)
@@ -147,9 +140,7 @@ def not_sent(recorded: RecordedRequest, what: str, where: str, why: str) -> Mism
     """Return the miss of a message of the host that open calls wait for, and that can no longer come.
 
     Args:
-        recorded: the recorded message.
         what: description of the message, or of the child's request that it responds to.
-        where: the name of the cassette.
         why: the reason why it can no longer come.
     """
     text = f"{what}: not sent: {why}; the recorded one is {where}:{recorded.line}"

@@ -216,7 +216,6 @@ class OpenCallThreads:
     """The open calls of the host and the open requests of the child.
 
     Args:
-        requests, framing: see Player.
         apart: lines of events that are left out of the threads, since they are played elsewhere.
 
     Attributes:

@@ -70,10 +70,6 @@ class Player:
     """Base class of the players for both orders.
 
     Args:
-        requests: compares live messages with recorded ones.
-        responses: writes live bytes for recorded messages.
-        actions: receives the actions.
-        framing: of the session.
         name: of the cassette, for messages.
 
     Attributes:

@@ -109,9 +109,6 @@ class Options:
 def run_replay(path: str, options: Options | None = None) -> int:
     """Replay the recorded child on this process' stdin, stdout and stderr.
 
-    Args:
-        path: the cassette.
-
     Returns:
         The recorded exit code; EXIT_DIFFERS if the session differs; EXIT_CANNOT_PLAY. If a signal ended the recorded
         child, the same signal ends this process, and nothing is returned.

@@ -21,10 +21,6 @@ MOST = 100  # differences that are written at once; the others only at the end
 class Report:
     """Report lines of one session, in a file that several sessions of one test may share.
 
-    Args:
-        path: the file.
-        cassette: name of the cassette.
-
     Attributes:
         differences: differences as text. Appending to it adds a line to the file.
         repeated: returns the number of messages that were played again because of `--repeat`, for the last line.

@@ -75,7 +75,6 @@ class RequestMatcher:
     """Matcher of live messages of the host with recorded ones; stores the ids, paths and names of those that match.
 
     Args:
-        dialect: the protocol.
         matcher: compares messages that differ in their bytes.
         bindings: filled from requests.
         calls: opened by requests.

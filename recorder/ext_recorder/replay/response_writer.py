@@ -26,9 +26,6 @@ class ResponseWriter:
     """Writer of live bytes for recorded messages of the child.
 
     Args:
-        dialect: the protocol.
-        framing: of the session.
-        bindings: placeholders and their live values.
         calls: the host's calls; a response closes its call.
 
     Attributes:

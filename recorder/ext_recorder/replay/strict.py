@@ -44,7 +44,6 @@ class StrictPlayer(Player):
 
     Args:
         reader: the cassette, at its start.
-        requests, responses, actions, framing: see Player.
     """
 
     _is_coupled = False  # events wait for other connections, see `_may_play`

@@ -134,7 +134,6 @@ class Scheduler:
     Args:
         requests: compares responses of the host with the recorded ones.
         actions: receives the recorded time of each event.
-        play: plays an event of the child.
         settle: reads all events that belong to a thread; None if all are read.
     """
 
