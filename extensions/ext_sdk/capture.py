@@ -90,7 +90,6 @@ def check_names(captures: Collection[str], reserved: Collection[str]) -> None:
     """Check the names of captures.
 
     Args:
-        captures: their names.
         reserved: names of other outputs.
 
     Raises:
@@ -110,11 +109,9 @@ def capture_all(
     """Capture values, and register the secret ones for redaction.
 
     Args:
-        captures: by name.
         find: returns the value of a capture; raises NotFound.
         texts: shown texts by name, which is that of their source. One is withheld if a secret cannot be redacted in it,
             or was to be captured from it and not found: it may be there in another form.
-        secrets: registers secret values.
     """
     captured = Captured()
     for name, capture in captures.items():
@@ -153,9 +150,7 @@ def find_by_regex(pattern: str, group: int | str | None, text: str, *, where: st
     Args:
         pattern: in the syntax of Python's `re`.
         group: number or name; None: the first group, or the entire match without groups.
-        text: searched text.
         where: name of the text for messages, such as `stdout`.
-        searcher: runs the search.
 
     Raises:
         NotFound: the pattern does not match, or the group does not exist or is not part of the match.
@@ -183,9 +178,7 @@ def find_by_json(path: str, text: str, *, where: str, searcher: Searcher, kind: 
 
     Args:
         path: JSONPath (RFC 9535).
-        text: JSON.
         where: name of the text for messages, such as `stdout`.
-        searcher: runs the patterns in the path.
         kind: JSON type that the value must have; "" for any.
 
     Raises:

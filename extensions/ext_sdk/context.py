@@ -142,8 +142,6 @@ def remove_old(name: str, parent: Path, before: float) -> None:
     """Remove this user's private directories of artifacts that were not changed since a time.
 
     Args:
-        name: name of the extension.
-        parent: the directory that has them.
         before: the time, in seconds since 1970.
     """
     private = re.compile(rf"ext-{re.escape(name)}-[a-z0-9_]{{8}}")  # names that mkdtemp generates

@@ -52,11 +52,7 @@ class Deferred(ModuleType):
 
 
 class UsedLater(type):
-    """Class that replaces a class or function of a module whose code has not run yet.
-
-    Attributes:
-        module: name of the module.
-    """
+    """Class that replaces a class or function of a module whose code has not run yet."""
 
     module: str
 

@@ -63,7 +63,6 @@ class RequirementNotMet(ExtensionError):
     """Command that the operation needs and that is not in PATH.
 
     Args:
-        command: its name.
         advice: a way to install it.
     """
 

@@ -47,8 +47,7 @@ def write_excerpt(
     """Write an output without its secrets to a file, and return its beginning and end, and the path of the file.
 
     Args:
-        data: the output.
-        name: of the output, such as `stdout`; the output with the path is `stdoutFile`.
+        name: name of the output, such as `stdout`; the output with the path is `stdoutFile`.
         context: names the file. If the file cannot be written, a warning is logged, and the returned path is "".
         sizes: limits of the returned text.
         file_name: end of the name of the file.

@@ -20,7 +20,6 @@ def atomic_write(name: str, directory: int | None = None, mode: int | None = Non
     """Open a temporary file that is renamed when the block succeeds, and removed when it fails.
 
     Args:
-        name: file name.
         directory: descriptor of the directory that the name is relative to; None: the working directory.
         mode: permissions; None: 0666 less the umask.
     """

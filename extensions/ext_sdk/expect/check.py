@@ -155,7 +155,6 @@ def redact_named(place: str, redact: Redact) -> Redact:
 
     Args:
         place: path of the value, or its name: `$.user.password`, `Authorization`.
-        redact: redacts a text.
     """
     name = _LAST_NAME.search(place)
     prefix = f"{name[1]}: " if name else ""

@@ -105,7 +105,6 @@ def check_json(
 
     Args:
         where: name of the document in messages: `stdout`.
-        searcher: runs the regular expressions.
         redact: redacts the values that are shown: `context.secrets.redact`.
 
     Returns:

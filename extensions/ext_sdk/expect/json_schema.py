@@ -234,7 +234,6 @@ def check_schema(
         schema: of the draft in its `$schema`. Default: 2020-12.
         where: name of the document in messages: `body`.
         limit: seconds.
-        redact: redacts the values that are shown.
 
     Raises:
         SchemaFailed, SchemaTooSlow: see there.

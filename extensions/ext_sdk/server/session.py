@@ -54,9 +54,7 @@ class Call:
     """Operation that is ready to run.
 
     Attributes:
-        operation: the operation.
         args: typed and validated; an InvalidArgs if they can't be used: the operation then fails without being called.
-        context: context of the call.
         answer_seconds: seconds from now until a response must be sent, even if it has not ended; None: unlimited.
         save_as: the name under which its outputs are kept as variables, or "".
         id: id of the request.

@@ -45,7 +45,6 @@ class CommandNotStarted(ProcessError):
     """The system refused to start the command.
 
     Args:
-        number: the errno.
         stage: the step that failed: fork, session, cwd, limits, exec, supervisor.
     """
 

@@ -65,7 +65,6 @@ class Pump:
         child: as spawned; from now on its reports are read here.
         outputs: sink of each descriptor to read; the descriptors are closed at end of file.
         stdin: descriptor to write `data` to; closed when all is written or the command has closed it; None for none.
-        data: the command's input.
     """
 
     def __init__(

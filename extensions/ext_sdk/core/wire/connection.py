@@ -25,7 +25,6 @@ class Malformed:
     """Frame without a message, or response without an open call; the session continues.
 
     Attributes:
-        payload: the frame's payload.
         error: a MessageError, with `code` and `id` for the error response; or a CallError for a response without an
             open call, which gets no response.
     """
@@ -66,7 +65,6 @@ class Connection:
     then leave the state unchanged. The class does no I/O, and only `settle` is thread-safe.
 
     Args:
-        framing: separates messages.
         limit: longest payload accepted, in bytes; None: unlimited.
         batches: accept arrays of messages; each element becomes an event.
     """

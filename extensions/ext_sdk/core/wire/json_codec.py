@@ -247,7 +247,6 @@ class Envelope:
     """JSON object with the positions of its members.
 
     Attributes:
-        text: the complete text.
         members: name to member, in the order of the text; of a name given twice, the last.
         duplicates: the names given twice.
     """
