@@ -25,8 +25,10 @@ MODULES = {
 
 def warm_up() -> None:
     """Import the HTTP library, which most first calls need, then the modules of all operations."""
-    from ext_http.client.client import Client  # noqa: F401
+    from ext_http.client.url import IMPORT_LOCK
 
+    with IMPORT_LOCK:
+        from ext_http.client.client import Client  # noqa: F401
     extension.operations.import_modules()
 
 

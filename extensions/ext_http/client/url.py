@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+import threading
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import SplitResult, unquote, urlsplit, urlunsplit
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
     from ext_sdk.metadata_hosts import Address
 
 
+# For the first import of the HTTP library: two threads that import parts of it may each see half-initialized modules.
+IMPORT_LOCK = threading.Lock()
 DEFAULT_PORTS = {"http": 80, "https": 443}
 User = tuple[str, str]  # name and password
 
@@ -94,7 +97,8 @@ def normalized(url: str, field: str = "url") -> str:
     Raises:
         InvalidArgs: the text is not a URL.
     """
-    import httpx2
+    with IMPORT_LOCK:
+        import httpx2
 
     try:
         return str(httpx2.URL(url).copy_with(fragment=None))

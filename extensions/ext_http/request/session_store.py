@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 from msgspec import Meta
 
+from ext_http.client.url import IMPORT_LOCK
+
 if TYPE_CHECKING:
     from ext_http.client.cookies import CookieJar
 
@@ -26,7 +28,8 @@ class Session:
     __slots__ = ("base_given", "base_url", "cookies", "headers", "secret_headers")
 
     def __init__(self) -> None:
-        from ext_http.client.cookies import CookieJar
+        with IMPORT_LOCK:
+            from ext_http.client.cookies import CookieJar
 
         self.cookies: CookieJar = CookieJar()
         self.base_url = ""
