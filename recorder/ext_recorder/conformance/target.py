@@ -139,10 +139,14 @@ class Target:
 
     def run(self, host: Host, entry: str, **context: object) -> dict[str, object]:
         """Execute an entry of the profile, and return its result."""
-        response = host.call("execute", self.params(entry, **context))
-        if "result" not in response:
-            raise Violation(f"expected a result, found {response!r:.500}")
-        return json_object(response["result"], "the result of execute")
+        return result_of(host.call("execute", self.params(entry, **context)))
+
+
+def result_of(response: dict[str, object]) -> dict[str, object]:
+    """Return the result of a response. Raises Violation unless it has one."""
+    if "result" not in response:
+        raise Violation(f"expected a result, found {response!r:.500}")
+    return json_object(response["result"], "the result")
 
 
 def error_code(response: dict[str, object], *expected: int) -> int:

@@ -12,20 +12,11 @@ _OUTCOME = ("body", "message", "success")
 # Members of `initialize` that describe a client. The format of lines and paths is not one of them: responses depend on
 # it.
 _CLIENT = (
-    "clientID",
-    "clientName",
-    "locale",
-    "supportsVariableType",
-    "supportsVariablePaging",
-    "supportsRunInTerminalRequest",
-    "supportsMemoryReferences",
-    "supportsProgressReporting",
-    "supportsInvalidatedEvent",
-    "supportsMemoryEvent",
-    "supportsArgsCanBeInterpretedByShell",
-    "supportsStartDebuggingRequest",
-    "supportsANSIStyling",
-)
+    "clientID", "clientName", "locale", "supportsVariableType", "supportsVariablePaging",
+    "supportsRunInTerminalRequest", "supportsMemoryReferences", "supportsProgressReporting",
+    "supportsInvalidatedEvent", "supportsMemoryEvent", "supportsArgsCanBeInterpretedByShell",
+    "supportsStartDebuggingRequest", "supportsANSIStyling",
+)  # fmt: skip
 
 DIALECT = Dialect(
     "dap",

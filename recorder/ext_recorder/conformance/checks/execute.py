@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from ext_recorder.conformance.clauses import clauses_of_section
 from ext_recorder.conformance.raw_host import NotApplicable, Violation, json_object, text
-from ext_recorder.conformance.target import error_code, still_serves
+from ext_recorder.conformance.target import error_code, result_of, still_serves
 
 if TYPE_CHECKING:
     from ext_recorder.conformance.raw_host import Host
@@ -120,7 +120,7 @@ def a_timeout_ends_the_operation(target: Target) -> None:
         still_serves(target, host)
     if "error" in response:
         error_code(response, -32001)
-    elif json_object(response.get("result"), "the result").get("success") is not False:
+    elif result_of(response).get("success") is not False:
         raise Violation(f"expected success: false or the error -32001, found {response!r:.300}")
 
 
@@ -254,6 +254,5 @@ def after_shutdown_the_process_exits_with_0(target: Target) -> None:
 @clause("shutdown-params", "params may be omitted (JSON-RPC 2.0).")
 def shutdown_needs_no_params(target: Target) -> None:
     with target.session() as host:
-        if "result" not in (response := host.call("shutdown")):
-            raise Violation(f"expected a result, found {response!r:.300}")
+        result_of(host.call("shutdown"))
         ended(host)

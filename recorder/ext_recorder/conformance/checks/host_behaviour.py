@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from ext_recorder.conformance.clauses import clauses_of_section
 from ext_recorder.conformance.raw_host import READ_BYTES, NotApplicable, Violation, json_object, text
-from ext_recorder.conformance.target import PROTOCOL_VERSION, error_code, still_serves
+from ext_recorder.conformance.target import PROTOCOL_VERSION, error_code, result_of, still_serves
 
 from .errors import error_after
 from .execute import ended
@@ -117,7 +117,7 @@ def the_phase_may_be_empty_or_missing(target: Target) -> None:
         del json_object(params["context"], "context")["phase"]
         missing = host.call("execute", params)
     for response in (empty, missing):
-        if json_object(response.get("result"), f"the result in {response!r:.300}").get("success") is not True:
+        if result_of(response).get("success") is not True:
             raise Violation(f"expected success: true, found {response!r:.300}")
 
 
@@ -138,8 +138,7 @@ def after_another_protocol_version_the_right_one_is_still_answered(target: Targe
 @clause("shutdown-first", "shutdown may come first.")
 def shutdown_before_initialize_is_answered(target: Target) -> None:
     with target.started() as host:
-        if "result" not in (response := host.call("shutdown", {})):
-            raise Violation(f"expected a result, found {response!r:.300}")
+        result_of(host.call("shutdown", {}))
         ended(host)
 
 
@@ -303,14 +302,12 @@ def an_answer_does_not_wait_for_the_end_of_stdin(target: Target) -> None:
 
 @clause("one-shot-config", "The command line may contain the configuration.")
 def a_configuration_can_be_given_on_the_command_line(target: Target) -> None:
-
     argument = target.profile.value("config", "argument")
     config = json.dumps(target.profile.entry("config")["value"])
     with target.started(argument, config) as host:
         id = host.request("execute", target.params("succeeds"))
         host.close_stdin()
-        if "result" not in (response := host.response(id)):
-            raise Violation(f"expected a result, found {response!r:.300}")
+        result_of(host.response(id))
         ended(host)
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from ext_recorder.conformance.clauses import clauses_of_section
 from ext_recorder.conformance.raw_host import Violation
-from ext_recorder.conformance.target import PROTOCOL_VERSION, error_code, still_serves
+from ext_recorder.conformance.target import PROTOCOL_VERSION, error_code, result_of, still_serves
 
 from .execute import ended
 
@@ -165,8 +165,7 @@ def several_requests_are_answered_each_by_its_id(target: Target) -> None:
     with target.session() as host:
         ids = [host.request("execute", target.params("succeeds")) for _ in range(8)]
         for id in reversed(ids):
-            if "result" not in (response := host.response(id)):
-                raise Violation(f"expected a result for {id}, found {response!r:.300}")
+            result_of(host.response(id))
 
 
 clause = clauses_of_section("spec", "Lifecycle")
