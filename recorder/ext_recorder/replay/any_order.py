@@ -95,7 +95,7 @@ class CallIndex:
                 self._by_key.setdefault(key, deque()).append(thread)
         self._keyed = max(self._keyed, last + 1)
         for candidate in self._candidates(payload):
-            clean, unredacted = requests.neutral(candidate), requests.dialect.classify(candidate)
+            clean, unredacted = requests.as_recorded(candidate), requests.dialect.classify(candidate)
             # A cassette that was recorded without redaction contains the secrets of the live message.
             for message in (clean,) if clean.text == unredacted.text else (clean, unredacted):
                 thread = self._first(self._by_key.get(requests.matcher.key(message)), payload)

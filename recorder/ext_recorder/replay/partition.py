@@ -42,7 +42,7 @@ class RecordingPartitioner:
         dialect = requests.dialect
         self._dialect = dialect
         self._framing = framing
-        self._glances = dialect.id_only and dialect.by_id
+        self._scans_ids = dialect.id_only and dialect.by_id
         self._keepalives = tuple(method.encode() for method in dialect.keepalives)
         self.first = CallChain(None, 0.0)
         self.count = 0
@@ -194,7 +194,7 @@ class RecordingPartitioner:
 
     def _look(self, payload: bytes) -> tuple[str, bytes, bool, ClassifiedMessage | None]:
         """Return the kind of a message, its id, whether it ends its call, and the message if it had to be parsed."""
-        seen = scan_id(payload) if self._glances else None
+        seen = scan_id(payload) if self._scans_ids else None
         if seen is not None:
             return seen[0], payload[seen[1] : seen[2]], True, None
         message = self._dialect.classify(payload)

@@ -299,7 +299,7 @@ class Player:
 
     def _miss(self, payload: bytes, *, turn: str = "", is_message: bool = True) -> None:
         """Send an error response to the host, and report on stderr that the cassette has no response."""
-        message, live = self._requests.neutral(payload), self._requests.dialect.classify(payload)
+        message, live = self._requests.as_recorded(payload), self._requests.dialect.classify(payload)
         if self.diverges:
             raise Divergence(self._explain(message, turn).text)
         if is_message and self._answers_unrecorded(live, message, turn):
@@ -352,7 +352,7 @@ class Player:
         actions.key = self._live_key
 
     def _live_key(self, payload: bytes) -> int:
-        return hash(self._requests.matcher.key(self._requests.neutral(payload)))
+        return hash(self._requests.matcher.key(self._requests.as_recorded(payload)))
 
     def _repeats(self, payload: bytes) -> bool:
         """Play a recorded message again, if it may be sent again. Return True if it was played."""

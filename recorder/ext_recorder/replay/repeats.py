@@ -73,7 +73,7 @@ class Repeats:
             payload: the live message.
             was_played: returns True if the message of a thread has been played.
         """
-        repeated = requests.matcher.key(requests.neutral(payload))
+        repeated = requests.matcher.key(requests.as_recorded(payload))
         for thread in reversed(self._threads.get(repeated, [])):
             if thread.origin is not None and was_played(thread) and requests.accepts(thread.origin, payload):
                 break

@@ -101,7 +101,7 @@ class RequestMatcher:
         self._redact = redact
         self._client_generated = client_generated
         self._names = names
-        self._glances = dialect.calls and dialect.fast_scannable
+        self._scans_ids = dialect.calls and dialect.fast_scannable
         # Methods whose id the child repeats in notifications, in quotation marks as in a request.
         self._echoed_ids = [
             b'"' + name.encode() + b'"' for name, places in dialect.client_generated.items() if "/id" in places
@@ -111,15 +111,15 @@ class RequestMatcher:
     def accepts(self, recorded: RecordedRequest, payload: bytes) -> bool:
         """Return True if this payload is the recorded message; store its id, its paths and its names."""
         expected = recorded.payload
-        if not self._glances or not recorded.is_message:
-            return self._without_glance(recorded, payload)
+        if not self._scans_ids or not recorded.is_message:
+            return self._accepts_unscanned(recorded, payload)
         if self._client_generated or self._renamed:
-            return self._closely(recorded, payload)
+            return self._accepts_by_value(recorded, payload)
         seen = scan_id(expected)
         if seen is None or seen[0] != "request":
             if payload != expected:
-                return self._closely(recorded, payload)
-            return seen is not None or b'"id"' not in payload or self._taken_in(recorded, payload)
+                return self._accepts_by_value(recorded, payload)
+            return seen is not None or b'"id"' not in payload or self._store(recorded, payload)
         _, start, end = seen
         here = self.bindings.here
         before, after = expected[:start], here(expected[end:])
@@ -130,7 +130,7 @@ class RequestMatcher:
             if is_simple_id(id) and not (id != expected[start:end] and self.id_is_echoed(expected)):
                 self._calls.begin(expected[start:end], id)
                 return True
-        return self._closely(recorded, payload)
+        return self._accepts_by_value(recorded, payload)
 
     @property
     def renames(self) -> bool:
@@ -144,19 +144,19 @@ class RequestMatcher:
     def matches(self, recorded: RecordedRequest, payload: bytes) -> bool:
         """Return True if `accepts` would be true, without storing anything."""
         if not self.dialect.calls or not recorded.is_message:
-            return self._without_glance(recorded, payload)
+            return self._accepts_unscanned(recorded, payload)
         method = recorded.message(self.dialect).method
         if method.isalnum() and method.encode() not in payload:  # nearly always, and cheap
             return False
         bound = self._learn(recorded, payload)
         same = self._same(recorded, payload)
-        for spelling in bound:
-            self.bindings.unbind(spelling)
+        for placeholder in bound:
+            self.bindings.unbind(placeholder)
         return same
 
-    def _without_glance(self, recorded: RecordedRequest, payload: bytes) -> bool:
+    def _accepts_unscanned(self, recorded: RecordedRequest, payload: bytes) -> bool:
         if self.dialect.calls and recorded.is_message:
-            return self._closely(recorded, payload)
+            return self._accepts_by_value(recorded, payload)
         if payload == recorded.payload:
             return True
         clean = self._clean(payload)
@@ -169,35 +169,35 @@ class RequestMatcher:
         live, expected = (line.decode("utf-8", "surrogateescape") for line in (clean, recorded.payload))
         return same_but_for_numbers(live, expected)
 
-    def neutral(self, payload: bytes) -> ClassifiedMessage:
+    def as_recorded(self, payload: bytes) -> ClassifiedMessage:
         """Return a live message as a recorder would have written it: without secrets and paths of this machine."""
         return self.dialect.classify(self._clean(payload))
 
     def _clean(self, payload: bytes) -> bytes:
         return self.bindings.to_placeholders(self._redact(payload))
 
-    def _closely(self, recorded: RecordedRequest, payload: bytes) -> bool:
+    def _accepts_by_value(self, recorded: RecordedRequest, payload: bytes) -> bool:
         bound = self._learn(recorded, payload)
         if self._same(recorded, payload):
-            return self._taken_in(recorded, payload)
-        for spelling in bound:
-            self.bindings.unbind(spelling)
+            return self._store(recorded, payload)
+        for placeholder in bound:
+            self.bindings.unbind(placeholder)
         return False
 
     def _same(self, recorded: RecordedRequest, payload: bytes) -> bool:
         message = recorded.message(self.dialect)
-        if self._same_message(message, payload):
+        if self._has_value(message, payload):
             return True
         canonical = self.bindings.canonical(recorded.payload)
-        return canonical != recorded.payload and self._same_message(self.dialect.classify(canonical), payload)
+        return canonical != recorded.payload and self._has_value(self.dialect.classify(canonical), payload)
 
-    def _same_message(self, message: ClassifiedMessage, payload: bytes) -> bool:
-        neutral = self.bindings.to_placeholders(payload)
-        if self.matcher.same(message, self.dialect.classify(neutral)):
+    def _has_value(self, message: ClassifiedMessage, payload: bytes) -> bool:
+        unredacted = self.bindings.to_placeholders(payload)
+        if self.matcher.same(message, self.dialect.classify(unredacted)):
             return True
         # Redacted only now: a cassette that was recorded without redaction contains the live secrets.
         cleaned = self._clean(payload)
-        return cleaned != neutral and self.matcher.same(message, self.dialect.classify(cleaned))
+        return cleaned != unredacted and self.matcher.same(message, self.dialect.classify(cleaned))
 
     def unbound(self, payload: bytes) -> Iterator[tuple[str, str]]:
         """Yield the names and live values that this request would bind, except for values that are bound already."""
@@ -216,13 +216,13 @@ class RequestMatcher:
             return []
         bound = []
         for name, pointer in places.items():
-            neutral, path = path_in(message.at(pointer)), path_in(live.at(pointer))
-            if path and self.bindings.is_placeholder(name, neutral) and self.bindings.live(neutral) is None:
-                self.bindings.bind(neutral, path)
-                bound.append(neutral)
+            placeholder, path = path_in(message.at(pointer)), path_in(live.at(pointer))
+            if path and self.bindings.is_placeholder(name, placeholder) and self.bindings.live(placeholder) is None:
+                self.bindings.bind(placeholder, path)
+                bound.append(placeholder)
         return bound
 
-    def _taken_in(self, recorded: RecordedRequest, payload: bytes) -> bool:
+    def _store(self, recorded: RecordedRequest, payload: bytes) -> bool:
         """Store the ids and names of a request that was accepted."""
         message, live = recorded.message(self.dialect), self.dialect.classify(payload)
         if message.kind == "request" and message.key is not None:
@@ -235,11 +235,11 @@ class RequestMatcher:
             )
         for pointer in pointers_of(self.dialect.client_generated, message.method):
             is_persistent = pointer in pointers_of(self.dialect.names, message.method)
-            for key, spelling in _pairs(message, live, pointer):
+            for key, live_text in _pairs(message, live, pointer):
                 if is_persistent:
-                    self._renamed = self._names.setdefault(key, spelling) != key or self._renamed
-                elif spelling != key or key in self._client_generated:
-                    self._client_generated[key] = spelling
+                    self._renamed = self._names.setdefault(key, live_text) != key or self._renamed
+                elif live_text != key or key in self._client_generated:
+                    self._client_generated[key] = live_text
         return True
 
 
@@ -262,10 +262,10 @@ class LenientRequestMatcher(RequestMatcher):
 
     reply: Callable[[bytes], None] | None = None
 
-    def _taken_in(self, recorded: RecordedRequest, payload: bytes) -> bool:
+    def _store(self, recorded: RecordedRequest, payload: bytes) -> bool:
         message, live = recorded.message(self.dialect), self.dialect.classify(payload)
         if message.kind == live.kind:
-            return super()._taken_in(recorded, payload)
+            return super()._store(recorded, payload)
         if message.key is not None:
             self._calls.spared.add(message.key)
         answer = self.dialect.acknowledgement(live)

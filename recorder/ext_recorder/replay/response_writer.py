@@ -70,10 +70,10 @@ class ResponseWriter:
         text, edits = recorded.text, [(*recorded.span, live)]
         for start, end, value in locate(text, pointers_of(self._dialect.client_generated, recorded.method)):
             if (start, end) != recorded.span:
-                spelling = self.client_generated.get(id_key(value, text[start:end]), _bytes(text[start:end]))
-                edits.append((start, end, spelling))
-        for start, end, spelling in sorted(edits, reverse=True):
-            text = text[:start] + spelling.decode("utf-8", "surrogateescape") + text[end:]
+                live_text = self.client_generated.get(id_key(value, text[start:end]), _bytes(text[start:end]))
+                edits.append((start, end, live_text))
+        for start, end, live_text in sorted(edits, reverse=True):
+            text = text[:start] + live_text.decode("utf-8", "surrogateescape") + text[end:]
         return self._dialect.classify(_bytes(text))
 
     def out(self, event: Data) -> bytes:
@@ -142,8 +142,8 @@ class ResponseWriter:
         if message.kind == "other":
             return self._bindings.to_live(payload, json=False)
         parts, position = [], 0
-        for start, end, spelling in sorted(self._edits(message)):
-            parts += [self._bindings.here(_bytes(message.text[position:start])), spelling]
+        for start, end, live_text in sorted(self._edits(message)):
+            parts += [self._bindings.here(_bytes(message.text[position:start])), live_text]
             position = end
         if not parts:
             return self._bindings.here(payload)
@@ -168,10 +168,10 @@ class ResponseWriter:
     def _answer(self, message: ClassifiedMessage) -> Iterator[tuple[int, int, bytes]]:
         """Yield the parts of a response that repeat the id and values of its request; end the call."""
         key, text = message.key, message.text
-        for pointer, (recorded, spelling) in self._calls.echoes(key).items():
+        for pointer, (recorded, live_text) in self._calls.echoes(key).items():
             for start, end, value in locate(text, [pointer]):
                 if id_key(value, text[start:end]) == recorded:
-                    yield start, end, spelling
+                    yield start, end, live_text
         if key is None:
             if message.method:  # otherwise it is an error response to a message that could not be parsed
                 self._calls.end_oldest()

@@ -129,7 +129,7 @@ class CompletenessCheck:
     __slots__ = ("_open", "doubtful")
 
     def __init__(self, dialect: Dialect) -> None:
-        self.doubtful = bool(dialect.calls) and not _has_glances(dialect)
+        self.doubtful = bool(dialect.calls) and not _has_plain_ids(dialect)
         self._open: dict[bytes, bytes] = {}  # requests by id; those of further connections by connection and id
 
     @property
@@ -161,7 +161,7 @@ class CompletenessCheck:
             self.doubtful = True
 
 
-def _has_glances(dialect: Dialect) -> bool:
+def _has_plain_ids(dialect: Dialect) -> bool:
     return dialect.fast_scannable and not (dialect.forms or dialect.unfinished)
 
 
@@ -172,13 +172,13 @@ class _Calls:
         self._dialect = dialect
         self._open: OpenCalls[tuple[int, bytes], RecordedRequest] = OpenCalls()
         self._early: set[int] = set()  # connections with an HTTP response before the end of its request
-        self._glances = _has_glances(dialect)
+        self._scans_ids = _has_plain_ids(dialect)
         special = {*dialect.final, *dialect.optional_id, *dialect.references}
         self._special = tuple(method.encode() for method in special)
 
     def take(self, conn: int, stream: str, payload: bytes, line: int) -> None:
         """Add a message of either side."""
-        seen = scan_id(payload) if self._glances else None
+        seen = scan_id(payload) if self._scans_ids else None
         if seen is not None:
             kind, id = seen[0], payload[seen[1] : seen[2]]
             if stream == "out":

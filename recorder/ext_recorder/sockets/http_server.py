@@ -196,7 +196,7 @@ class HttpServer:
             live = self._requests.dialect.classify(payload)
             if exchange is None:
                 miss = explain_mismatch(
-                    self._requests, self._requests.neutral(payload), self._history, where=self._path, turn=following
+                    self._requests, self._requests.as_recorded(payload), self._history, where=self._path, turn=following
                 )
             else:
                 exchange.played = True

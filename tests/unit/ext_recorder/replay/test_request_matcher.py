@@ -71,7 +71,7 @@ def test_a_path_is_bound_by_the_first_request_that_has_it() -> None:
     assert list(requests.unbound(live)) == [("workdir", "/home/me/project")]
     assert requests.accepts(recorded, live)
     assert list(requests.unbound(live)) == []
-    assert requests.neutral(live).text.encode() == recorded.payload
+    assert requests.as_recorded(live).text.encode() == recorded.payload
     assert responses.out(Data("out", 0, b'{"jsonrpc":"2.0","id":1,"result":"/tmp/workdir/a"}')) == (
         b'{"jsonrpc":"2.0","id":1,"result":"/home/me/project/a"}\n'
     )
