@@ -80,7 +80,12 @@ def host_outlet(fd: int) -> OutputSink:
             own = os.open(f"/proc/self/fd/{fd}", os.O_WRONLY | os.O_NONBLOCK | os.O_NOCTTY)
         except OSError:  # not on Linux, a pipe of another user, or one without a reader
             return OutputSink(fd, partial(_cautious_write, fd), partial(release, fd))
-        return OutputSink(own, partial(os.write, own), partial(_close_both, own, fd))
+
+        def close_both() -> None:
+            os.close(own)
+            release(fd)
+
+        return OutputSink(own, partial(os.write, own), close_both)
     return OutputSink(fd, partial(os.write, fd), partial(release, fd))  # a file on a disk never blocks
 
 
@@ -129,11 +134,6 @@ def claim_standard_files() -> None:
     while (fd := os.open(os.devnull, os.O_RDWR)) <= 2:
         os.set_inheritable(fd, True)  # noqa: FBT003
     os.close(fd)
-
-
-def _close_both(own: int, fd: int) -> None:
-    os.close(own)
-    release(fd)
 
 
 def _cautious_write(fd: int, data: bytes | memoryview) -> int:

@@ -262,7 +262,18 @@ class Dialect:
                     message.key = id_key(value, text[start:end])
                     message.span = (start, end)
                 return message
-        return _classified(envelope) if self.tag == "method" else ClassifiedMessage(OTHER, text, envelope=envelope)
+        if self.tag != "method":
+            return ClassifiedMessage(OTHER, text, envelope=envelope)
+        # In JSON-RPC, the members of a message determine its form.
+        members, method = envelope.members, envelope.value("method")
+        member = members.get("id")
+        key = id_key(member.value, text[member.start : member.end]) if member else None
+        span = (member.start, member.end) if member else (0, 0)
+        if isinstance(method, str):
+            return ClassifiedMessage(REQUEST if member else NOTIFICATION, text, method, key, span, envelope=envelope)
+        if "result" in members or "error" in members:
+            return ClassifiedMessage(RESPONSE, text, "", key, span, envelope=envelope)
+        return ClassifiedMessage(OTHER, text, envelope=envelope)
 
     def is_last(self, answer: ClassifiedMessage) -> bool:
         """Return True if a response is the last one to its request."""
@@ -322,20 +333,6 @@ class _TemplateValues(dict[str, str]):
 
     def __missing__(self, pointer: str) -> str:
         return next((self._text[start:end] for start, end, _ in locate(self._text, [pointer])), "null")
-
-
-def _classified(envelope: Envelope) -> ClassifiedMessage:
-    """Classify a message by its members, as in JSON-RPC."""
-    members, text = envelope.members, envelope.text
-    method = envelope.value("method")
-    member = members.get("id")
-    key = id_key(member.value, text[member.start : member.end]) if member else None
-    span = (member.start, member.end) if member else (0, 0)
-    if isinstance(method, str):
-        return ClassifiedMessage(REQUEST if member else NOTIFICATION, text, method, key, span, envelope=envelope)
-    if "result" in members or "error" in members:
-        return ClassifiedMessage(RESPONSE, text, "", key, span, envelope=envelope)
-    return ClassifiedMessage(OTHER, text, envelope=envelope)
 
 
 def pointers_of(table: Pointers, method: str) -> tuple[str, ...]:
