@@ -49,10 +49,6 @@ class Body:
         """Return all bytes; check `size` first."""
         return bytes(self._memory) if self._file is None else b"".join(self.pieces())
 
-    def starts_with(self, prefix: bytes) -> bool:
-        """Return True if the body begins with a prefix."""
-        return next(self.pieces(), b"").startswith(prefix)
-
     def close(self) -> None:
         """Release the memory or the file."""
         self._memory.clear()

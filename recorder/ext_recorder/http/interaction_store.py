@@ -166,7 +166,7 @@ class InteractionStore:
         return f"{live}: used up: it is recorded {times}, and has been played as often"
 
     def _unknown(self, live: Subject) -> str:
-        """Return the reason why there is no interaction for a request, with the closest recorded one."""
+        """Explain that a request was not recorded, with the closest recorded one."""
         near = self._by_place.get((live.method, live.path), [])
         if not near:
             paths = sorted({entry.subject.method for entry in self._entries if entry.subject.path == live.path})

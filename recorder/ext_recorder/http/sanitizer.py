@@ -71,7 +71,8 @@ class Sanitizer:
         encoding = codings[0] if codings else ""
         if encoding in {"", "identity"}:
             # A compressed file without a Content-Encoding may contain secrets, too.
-            return self._compressed(body, "gzip") if body.starts_with(GZIP) else self._plain(body)
+            is_gzip = next(body.pieces()).startswith(GZIP)
+            return self._compressed(body, "gzip") if is_gzip else self._plain(body)
         if encoding not in ENCODINGS or len(codings) > 1 or "," in encoding:
             raise ValueError(f"a body in {', '.join(codings)}, which cannot be searched for secrets")
         return self._compressed(body, encoding)

@@ -83,13 +83,6 @@ def format_of(path: Path) -> str:
     raise CassetteError(path, 0, f"unknown format; known are {', '.join(NAMES)}", "name the format with --from")
 
 
-def known(name: str) -> str:
-    """Return the name of a format. Raises UsageError if it is unknown."""
-    if name in NAMES:
-        return name
-    raise UsageError(f"--from {name}: expected one of {', '.join(NAMES)}")
-
-
 class Source(Protocol):
     """Open file with events.
 
@@ -280,7 +273,7 @@ def convert(path: Path, target: str, options: Options, *, source: str = "", to: 
     Raises:
         CassetteError, UsageError, OSError: the file cannot be read, or the new one written.
     """
-    source = known(source) if source else format_of(path)
+    source = source or format_of(path)
     to = to or (JSONL if source == CASSETTE else CASSETTE)
     if to == CASSETTE and target == STDOUT:
         raise UsageError("a cassette cannot be written to standard output; give a file with -o FILE")

@@ -101,8 +101,8 @@ class _Merged:
     """The sessions merged so far, which share one header."""
 
     def __init__(self, header: Header) -> None:
-        self._dialect = dialect_of(header, "the merged cassette")
-        self._comparison = MessageComparison(self._dialect)
+        self.dialect = dialect_of(header, "the merged cassette")
+        self._comparison = MessageComparison(self.dialect)
         self._framing = FRAMINGS[header.framing]
         self._time = 0.0
         self._highest: dict[bytes, int] = {}  # highest number of a placeholder, by rule
@@ -111,8 +111,8 @@ class _Merged:
 
     def session(self, path: Path, *, last: bool) -> Iterator[bytes]:
         """Yield the lines of the next session."""
-        policy = _Policy(self, last=last, unanswered=set() if last else _unanswered(path, self._dialect))
-        selection = MessageFilter(self._dialect, self._framing, policy)
+        policy = _Policy(self, last=last, unanswered=set() if last else _unanswered(path, self.dialect))
+        selection = MessageFilter(self.dialect, self._framing, policy)
         self._offsets = dict(self._highest)
         base = self._time
         with Reader(path) as reader:
@@ -137,10 +137,6 @@ class _Merged:
             self._handshake = content
             return False
         return content == self._handshake
-
-    def is_final(self, message: ClassifiedMessage) -> bool:
-        """Return True if the child exits after this request."""
-        return message.method in self._dialect.final
 
     def _renumbered(self, data: bytes) -> bytes:
         """Return the data with placeholders whose numbers no previous session uses."""
@@ -174,7 +170,7 @@ class _Policy:
             return False
         if number in self._unanswered and message.kind == "request":
             return False
-        return self._last or not self._merged.is_final(message)
+        return self._last or message.method not in self._merged.dialect.final  # after which the child exits
 
     def keeps_output(self, _message: ClassifiedMessage, _time: float, *, in_call: bool) -> bool:
         return True

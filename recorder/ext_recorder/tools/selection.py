@@ -73,10 +73,6 @@ class MessageFilter:
         ]
         return Data(event.kind, event.time, b"".join(kept), raw=True, conn=event.conn) if kept else None
 
-    def has_open_call(self) -> bool:
-        """Return True if a call that is kept has no response yet."""
-        return any(any(calls) for calls in self._calls.values())
-
     def _keeps(self, event: Data, payload: bytes) -> bool:
         message = self._dialect.classify(payload)
         self.methods.setdefault(message.method)
@@ -87,7 +83,8 @@ class MessageFilter:
             self.requests += message.kind == "request"
             keeps = self._keeps_last = self._policy.keeps(message, event.time, self.requests)
         else:
-            keeps = self._keeps_last and self._policy.keeps_output(message, event.time, in_call=self.has_open_call())
+            in_call = any(any(calls) for calls in self._calls.values())
+            keeps = self._keeps_last and self._policy.keeps_output(message, event.time, in_call=in_call)
         self._calls.request(event, message, keeps)
         self.all += 1
         self.kept += keeps

@@ -132,7 +132,7 @@ class RecordedClock:
         """Replace the clocks of `time`."""
         time.monotonic = self._monotonic
         if self._epoch:
-            time.time = self._time
+            time.time = self.wall
 
     def leave_alone(self, module: ModuleType) -> None:
         """Restore the live clock in a module of the standard library that imported `monotonic` under another name."""
@@ -151,10 +151,7 @@ class RecordedClock:
         return now / 1e9
 
     def wall(self) -> float:
-        """Return the seconds since 1970, as `time.time` does within a call."""
-        return self._time()
-
-    def _time(self) -> float:
+        """Return the seconds since 1970, in place of `time.time`."""
         call = _reader()
         if call is None:
             return self._real_time()
