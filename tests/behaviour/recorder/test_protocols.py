@@ -118,8 +118,7 @@ def test_the_same_conversation_is_held_with_the_peer_its_recorder_and_a_replay_w
 
 
 @EACH
-def test_auto_detects_the_protocol(row: Row, folder: Path, tmp_path: Path) -> None:
-    cassette = tmp_path / "session.yaml"
+def test_auto_detects_the_protocol(row: Row, folder: Path, cassette: Path) -> None:
 
     record(row, cassette, folder)
 

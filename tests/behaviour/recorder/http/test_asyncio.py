@@ -34,11 +34,6 @@ async def ask(reader, writer):
 
 
 @pytest.fixture
-def cassette(tmp_path: Path) -> Path:
-    return tmp_path / "session.yaml"
-
-
-@pytest.fixture
 def server(tmp_path: Path) -> Iterator[Stub]:
     with serving(tmp_path) as server:
         yield server

@@ -70,8 +70,7 @@ def converse(words: Sequence[str], requests: Sequence[tuple[object, str]], *, at
     return {str(told["id"]): told["result"] for told in map(json.loads, answers)}
 
 
-def test_a_child_that_does_not_tell_is_told_by_what_was_open(tmp_path: Path) -> None:
-    cassette = tmp_path / "session.yaml"
+def test_a_child_that_does_not_tell_is_told_by_what_was_open(cassette: Path) -> None:
     requests = [(7, "first"), ("b", "second")]
     with serving() as server:
         child = script(PLAIN.format(url=server.origin))
@@ -82,9 +81,8 @@ def test_a_child_that_does_not_tell_is_told_by_what_was_open(tmp_path: Path) -> 
     assert again == plain
 
 
-def test_calls_at_the_same_time_get_their_own_answers_whatever_their_ids_are_now(tmp_path: Path) -> None:
+def test_calls_at_the_same_time_get_their_own_answers_whatever_their_ids_are_now(cassette: Path) -> None:
     """Three calls, each with a thread of its own, ask for the same: on replay each gets what its recorded one got."""
-    cassette = tmp_path / "session.yaml"
     with serving() as server:
         child = script(TELLING.format(url=server.origin))
         first = converse(
@@ -114,9 +112,8 @@ for line in sys.stdin:
 """
 
 
-def test_the_time_of_day_within_a_call_is_that_of_the_recording(tmp_path: Path) -> None:
+def test_the_time_of_day_within_a_call_is_that_of_the_recording(cassette: Path) -> None:
     """So a certificate that was valid for a month is so on replay, whenever that is."""
-    cassette = tmp_path / "session.yaml"
     with serving() as server:
         child = script(TIMED.format(url=server.origin))
         plain = seen(converse(["record", "--http", str(cassette), "--", *child], [(1, "a")], at_once=False))

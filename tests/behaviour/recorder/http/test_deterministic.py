@@ -36,11 +36,6 @@ SECRETS = "print(os.urandom(8), secrets.token_hex(), random.SystemRandom().rando
 PROGRAMS = {"time": TIMES, "uuid": UUIDS, "random": RANDOMS, "secrets": SECRETS}
 
 
-@pytest.fixture
-def cassette(tmp_path: Path) -> Path:
-    return tmp_path / "session.yaml"
-
-
 def deterministic(*kinds: str) -> list[str]:
     return [f"--deterministic={kind}" for kind in kinds]
 

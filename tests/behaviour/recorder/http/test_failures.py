@@ -50,11 +50,6 @@ def closed_port() -> int:
         return int(sock.getsockname()[1])
 
 
-@pytest.fixture
-def cassette(tmp_path: Path) -> Path:
-    return tmp_path / "session.yaml"
-
-
 @pytest.mark.parametrize("library", LIBRARIES)
 def test_requests_that_fail_fail_again(library: str, cassette: Path, tmp_path: Path) -> None:
     """One session has all failures: of the answer, of the connection, of the name and of trust."""

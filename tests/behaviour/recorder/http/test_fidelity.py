@@ -98,11 +98,6 @@ print(post({url!r} + "/made", b'{{"b": [1, 2.50], "a": "x"}}'))
 """
 
 
-@pytest.fixture
-def cassette(tmp_path: Path) -> Path:
-    return tmp_path / "session.yaml"
-
-
 @pytest.mark.parametrize("library", GETTING)
 def test_a_client_gets_the_recorded_bytes(library: str, cassette: Path, tmp_path: Path) -> None:
     with serving() as plain_text, serving(tmp_path) as tls:

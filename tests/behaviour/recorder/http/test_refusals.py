@@ -24,11 +24,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-@pytest.fixture
-def cassette(tmp_path: Path) -> Path:
-    return tmp_path / "session.yaml"
-
-
 UNRECORDABLE = {
     "becomes one of websocket": "urllib3.PoolManager().request('GET', url + '/websocket', timeout=60, retries=False,"
     " headers={{'Upgrade': 'websocket', 'Connection': 'Upgrade'}})",

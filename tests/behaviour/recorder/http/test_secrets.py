@@ -115,8 +115,7 @@ def test_credentials_of_a_kubeconfig_are_secrets_and_its_names_are_kept(tmp_path
     assert (again.out, again.err, again.code) == (b"c 1 []\n", b"", 0)
 
 
-def test_what_cannot_be_looked_into_is_not_written(tmp_path: Path) -> None:
-    cassette = tmp_path / "session.yaml"
+def test_what_cannot_be_looked_into_is_not_written(cassette: Path) -> None:
     with serving() as server:
         child = script(
             f"import urllib3\nurllib3.PoolManager().request('POST', {server.origin!r} + '/made', body=b'?',"

@@ -30,8 +30,7 @@ with ThreadPoolExecutor({threads}) as pool_:
 
 
 @pytest.mark.parametrize("library", LIBRARIES)
-def test_no_request_is_lost_and_none_leaks(library: str, tmp_path: Path) -> None:
-    cassette = tmp_path / "session.yaml"
+def test_no_request_is_lost_and_none_leaks(library: str, cassette: Path) -> None:
     with serving() as server:
         program = PROGRAM.format(library=LIBRARIES[library], threads=THREADS, requests=REQUESTS, url=server.origin)
         plain = record(cassette, script(program))
@@ -45,9 +44,8 @@ def test_no_request_is_lost_and_none_leaks(library: str, tmp_path: Path) -> None
     assert plain.out.count(b"\n") == REQUESTS
 
 
-def test_polls_of_several_threads_get_each_answer_once(tmp_path: Path) -> None:
+def test_polls_of_several_threads_get_each_answer_once(cassette: Path) -> None:
     """The same request from eight threads: as many answers as were recorded, whoever gets which."""
-    cassette = tmp_path / "session.yaml"
     with serving() as server:
         program = PROGRAM.format(library=LIBRARIES["urllib3"], threads=THREADS, requests=80, url=server.origin)
         program = program.replace("/item/{number}", "/count/same")

@@ -32,9 +32,8 @@ def recover(*words: str) -> subprocess.CompletedProcess[str]:
     return call("recover", *words)
 
 
-def test_whole_lines_are_kept_a_torn_one_is_dropped_and_both_are_said(partial: Path, tmp_path: Path) -> None:
+def test_whole_lines_are_kept_a_torn_one_is_dropped_and_both_are_said(partial: Path, cassette: Path) -> None:
     done = recover(str(partial))
-    cassette = tmp_path / "session.yaml"
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.startswith(f"{cassette}: 1 event kept; the last line was incomplete: ")
     assert messages(cassette, "in") == [b"one"]
@@ -47,8 +46,7 @@ def test_the_cassette_may_have_another_name(partial: Path, tmp_path: Path) -> No
     assert not (tmp_path / "session.yaml").exists()
 
 
-def test_a_cassette_that_is_there_is_replaced_by_force_only(partial: Path, tmp_path: Path) -> None:
-    cassette = tmp_path / "session.yaml"
+def test_a_cassette_that_is_there_is_replaced_by_force_only(partial: Path, cassette: Path) -> None:
     cassette.write_text("precious")
     done = recover(str(partial))
     assert done.returncode == 2

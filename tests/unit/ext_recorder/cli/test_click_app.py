@@ -117,8 +117,7 @@ def test_a_fault_of_ours_is_no_traceback(monkeypatch: pytest.MonkeyPatch, capfd:
     assert message.count("\n") == 1
 
 
-def test_show_ends_quietly_when_nobody_reads_on(tmp_path: Path) -> None:
-    cassette = tmp_path / "session.yaml"
+def test_show_ends_quietly_when_nobody_reads_on(cassette: Path) -> None:
     run(cassette, ECHO, stdin=b"".join(b'{"line":%d}\n' % number for number in range(5_000)))
     shown = subprocess.Popen([*RECORDER, "show", str(cassette)], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     assert shown.stdout is not None

@@ -193,8 +193,7 @@ print(len(urllib.request.urlopen(request).read()))
 """
 
 
-def test_a_body_with_a_new_id_is_replayed_with_a_rule_and_refused_without(tmp_path: Path) -> None:
-    cassette = tmp_path / "session.yaml"
+def test_a_body_with_a_new_id_is_replayed_with_a_rule_and_refused_without(cassette: Path) -> None:
     with serving() as server:
         child = [*script(POSTING), server.origin]
         plain = record(cassette, child)
@@ -208,8 +207,7 @@ def test_a_body_with_a_new_id_is_replayed_with_a_rule_and_refused_without(tmp_pa
     assert (by_pattern.out, by_pattern.err, by_pattern.code) == (plain.out, b"", 0)
 
 
-def test_a_server_at_another_port_is_the_recorded_one_with_a_rule(tmp_path: Path) -> None:
-    cassette = tmp_path / "session.yaml"
+def test_a_server_at_another_port_is_the_recorded_one_with_a_rule(cassette: Path) -> None:
     program = "import sys, urllib.request; print(urllib.request.urlopen(sys.argv[1]).read())"
     with serving() as server:
         plain = record(cassette, [*script(program), f"{server.origin}/count"])
@@ -219,8 +217,7 @@ def test_a_server_at_another_port_is_the_recorded_one_with_a_rule(tmp_path: Path
     assert (again.out, again.err, again.code) == (plain.out, b"", 0)
 
 
-def test_a_rule_of_no_form_ends_replay_before_the_child_runs(tmp_path: Path) -> None:
-    cassette = tmp_path / "session.yaml"
+def test_a_rule_of_no_form_ends_replay_before_the_child_runs(cassette: Path) -> None:
     assert record(cassette, script("pass")).code == 0
     again = replay(cassette, script("print('ran')"), None, "--ignore", "/params/id")
     assert (again.out, again.code) == (b"", 2)

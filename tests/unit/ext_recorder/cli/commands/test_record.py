@@ -10,8 +10,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-def test_a_recorded_session_plays_without_its_command(tmp_path: Path) -> None:
-    cassette = tmp_path / "session.yaml"
+def test_a_recorded_session_plays_without_its_command(cassette: Path) -> None:
     first = run(cassette, ECHO, stdin=b'{"jsonrpc":"2.0","id":1,"method":"a"}\n')
     moved = ["/no/such/place/python3", *ECHO[1:]]
     again = run(cassette, moved, stdin=b'{"jsonrpc":"2.0","id":1,"method":"a"}\n')  # --mode once
