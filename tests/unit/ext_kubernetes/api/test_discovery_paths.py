@@ -31,6 +31,7 @@ Shape = tuple[str, ...]
 
 BENIGN = "benign"
 HOSTILE = ["..", ".", "../../../../namespaces/victim", "a/b", "a%2fb", "%2e%2e", "a?b=c#d", "ä\r\nInjected: yes", ""]
+WORST = ["../../../../namespaces/victim", "a%2fb"]  # for arguments that are in no path
 FORBIDDEN = [one for one in HOSTILE if one in {".", ".."} or "/" in one or "%" in one]
 OPERATIONS = [operation.name for operation in extension.operations.values()]
 # Arguments that refer to an object, in one of several forms.
@@ -120,9 +121,9 @@ def test_no_argument_leads_to_another_path(kube: Extension, furnished: FakeApi, 
         for benign in (BENIGN, f"{BENIGN}/{BENIGN}"):
             for args in filter(is_valid, with_value(base, benign)):
                 expected |= set(requests(args))
-        if any(BENIGN in one for one in expected):
+        if reaches := any(BENIGN in one for one in expected):
             reaching.add(field)
-        for hostile in HOSTILE:
+        for hostile in HOSTILE if reaches else WORST:
             for args in filter(is_valid, with_value(base, hostile)):
                 for found in requests(args):
                     assert any(matches(found, one) for one in expected), (field, args, found)
