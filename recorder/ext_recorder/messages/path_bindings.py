@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 # Bytes of names: a path that ends before one of them, or begins after one, is another path.
 _NAME = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-."
 _INSIDE = frozenset(bytes([byte]) for byte in (*_NAME, *range(0x80, 0x100)))
-_DOT = ord(".")
 _USUAL_ENDS = frozenset({b'"', b"/"})
 _ESCAPES = frozenset(b"nrtbf")  # letters that are a JSON escape when a backslash goes before them
 _HEX = frozenset(b"0123456789abcdefABCDEF")
@@ -123,7 +122,9 @@ def _find(data: bytes, old: bytes, start: int) -> int:
     while at >= 0:
         end = at + len(old)
         before, after = data[at - 1 : at], data[end : end + 1]
-        if (before not in _INSIDE or _begins(data, at)) and (after not in _INSIDE or _ends(data, end)):
+        # Before a byte of a name, a path ends only before the full stop of a sentence.
+        ends = after not in _INSIDE or (after == b"." and data[end + 1 : end + 2] not in _INSIDE)
+        if ends and (before not in _INSIDE or _begins(data, at)):
             return at
         at = data.find(old, at + 1)
     return -1
@@ -135,11 +136,6 @@ def _begins(data: bytes, at: int) -> bool:
     if before in _ESCAPES and data[at - 2 : at - 1] == b"\\":
         return True
     return before in _HEX and data[at - 6 : at - 4] == b"\\u"
-
-
-def _ends(data: bytes, end: int) -> bool:
-    """Return True if a path may end before a byte of a name: only before a full stop that ends a sentence."""
-    return data[end] == _DOT and data[end + 1 : end + 2] not in _INSIDE
 
 
 def _raw(text: str) -> bytes:
@@ -157,12 +153,11 @@ def _slashed(text: str) -> bytes:
 
 def _ascii(text: str) -> bytes:
     r"""Escape as Python's json does by default: `/tmp/\\u00e4`."""
-    return "".join(char if char.isascii() else _escape(char) for char in quote(text)[1:-1]).encode()
-
-
-def _escape(char: str) -> str:
-    units = char.encode("utf-16-be", "surrogatepass").hex()
-    return "".join(f"\\u{units[at : at + 4]}" for at in range(0, len(units), 4))
+    escaped = ""
+    for char in quote(text)[1:-1]:
+        units = "" if char.isascii() else char.encode("utf-16-be", "surrogatepass").hex()
+        escaped += "".join(f"\\u{units[at : at + 4]}" for at in range(0, len(units), 4)) or char
+    return escaped.encode()
 
 
 HOME = "home"
@@ -260,18 +255,14 @@ class RecordBindings:
     def observe(self, payload: bytes) -> None:
         """Look for live values in a message of the host, in the order of the session, before `clean`."""
         for spelled, method, members in self._places:
-            if spelled in payload and not all(self._tells_nothing_new(payload, member) for member in members):
+            if spelled in payload and not all(self._is_known(payload, member) for member in members):
                 self._look(payload, method)
 
     def clean(self, data: bytes) -> bytes:
         """Return the bytes with placeholders for all known live values."""
         return self._substitution.apply(data)
 
-    def clean_text(self, text: str) -> str:
-        """Return a text of the header with placeholders."""
-        return self.clean(text.encode("utf-8", "surrogateescape")).decode("utf-8", "replace")
-
-    def _tells_nothing_new(self, payload: bytes, member: bytes) -> bool:
+    def _is_known(self, payload: bytes, member: bytes) -> bool:
         """Return True if the member is absent or known. Parsing the message would take longer than everything else."""
         at = payload.find(member)
         if at < 0:
@@ -291,14 +282,14 @@ class RecordBindings:
                 continue
             self._known.setdefault(_quoted(pointer.rpartition("/")[2]), set()).add(b":" + _quoted(value))
             path = path_in(value)
-            if path and path not in self._neutral and not self._is_within(path, name):
-                self._folders[path] = name
-                self._learn(name, path)
-                self._substitution = Substitution(self._neutral, json=False)
-
-    def _is_within(self, path: str, name: str) -> bool:
-        """Return True if a path is in the folder of another binding of the request: that binding is enough."""
-        return any(other != name and path.startswith(f"{folder}/") for folder, other in self._folders.items())
+            if not path or path in self._neutral:
+                continue
+            # A path in the folder of another binding of the request needs none of its own.
+            if any(other != name and path.startswith(f"{folder}/") for folder, other in self._folders.items()):
+                continue
+            self._folders[path] = name
+            self._learn(name, path)
+            self._substitution = Substitution(self._neutral, json=False)
 
     def _learn(self, name: str, value: str) -> None:
         number = self._counts[name] = self._counts.get(name, 0) + 1
@@ -328,13 +319,6 @@ class RewriteBindings(RecordBindings):
         self.adopt(self._playing)
 
 
-def _number_before_path_end(text: bytes) -> str | None:
-    """Return the number suffix of a second, third, … value, as `-2`; "" for the first; None for any other text."""
-    digits = len(text[1:]) - len(text[1:].lstrip(b"0123456789")) if text[:1] == b"-" else 0
-    end = digits + 1 if digits else 0
-    return text[:end].decode() if text[end : end + 1] in _AFTER_A_PATH else None
-
-
 def _quoted(text: str) -> bytes:
     return f'"{text}"'.encode("utf-8", "surrogateescape")
 
@@ -362,25 +346,22 @@ class ReplayBindings:
         self._live: dict[str, str] = {}  # placeholder to live value
         self._names = dict(neutral)
         for name, value in (given or {}).items():
-            if not isinstance(value, IfKnown) or self._has(name):
-                self._live[self._spelling(name)] = value
+            spelling = self._spelling(name)
+            if spelling:
+                self._live[spelling] = value
+            elif not isinstance(value, IfKnown):
+                known = ", ".join(self._names) or "none"
+                raise UsageError(f"--bind {name}=…: the cassette has no such binding; it has: {known}")
         if HOME in neutral and neutral[HOME] not in self._live and is_home(home):
             self._live[neutral[HOME]] = home
         self._compile()
 
-    def _has(self, name: str) -> bool:
-        base, hyphen, number = name.rpartition("-")
-        return name in self._names or bool(hyphen and number.isdigit() and base in self._names)
-
     def _spelling(self, name: str) -> str:
-        """Return the placeholder of a binding's first value; for `evals-2`, that of the second value of `evals`."""
+        """Return the placeholder of a binding's first value; of `evals-2`, that of its second; "" if there is none."""
         base, hyphen, number = name.rpartition("-")
         if name in self._names:
             return self._names[name]
-        if hyphen and number.isdigit() and base in self._names:
-            return f"{self._names[base]}-{number}"
-        known = ", ".join(self._names) or "none"
-        raise UsageError(f"--bind {name}=…: the cassette has no such binding; it has: {known}")
+        return f"{self._names[base]}-{number}" if hyphen and number.isdigit() and base in self._names else ""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -402,8 +383,11 @@ class ReplayBindings:
         """Return bindings without live value whose placeholders are in a recorded message: `evals`, `evals-2`."""
         for name, spelling in self._names.items():
             for piece in data.split(spelling.encode())[1:]:
-                number = _number_before_path_end(piece)
-                if number is not None and self._live.get(spelling + number) is None:
+                # "-2" for a second value, "" for the first; neither if the piece does not end a path there.
+                digits = len(piece[1:]) - len(piece[1:].lstrip(b"0123456789")) if piece[:1] == b"-" else 0
+                end = digits + 1 if digits else 0
+                number = piece[:end].decode()
+                if piece[end : end + 1] in _AFTER_A_PATH and self._live.get(spelling + number) is None:
                     yield name + number
 
     def is_placeholder(self, name: str, spelling: str) -> bool:
