@@ -2,8 +2,7 @@
 
 Hosts fill no templates into the arguments of extensions, so the SDK does: an operation called with `as: NAME` keeps its
 outputs under that name, for all later operations of the same workdir and scope. `$${` is a literal `${`. Only strings
-are
-expanded, once: references in a value are not, and neither are fields marked Verbatim (scripts, above all).
+are expanded, once: references in a value are not, and neither are fields marked Verbatim (scripts, above all).
 
 Values are kept complete or not at all: a reference to one that was too long, or that was dropped to make room, is
 refused with the reason. A value cut in the middle would let the next step succeed with wrong data. For the same reason
