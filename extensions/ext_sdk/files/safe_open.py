@@ -90,7 +90,13 @@ def open_by_walk(directory: int, path: str, flags: int, mode: int) -> int:
                 if len(opened) == 1:
                     raise OSError(errno.EXDEV, os.strerror(errno.EXDEV), path)
                 os.close(opened.pop())
-            elif target := _link(part, opened[-1], follow=bool(parts) or not flags & os.O_NOFOLLOW):
+                continue
+            try:
+                is_link = stat.S_ISLNK(os.stat(part, dir_fd=opened[-1], follow_symlinks=False).st_mode)
+            except FileNotFoundError:
+                is_link = False
+            follows = is_link and (parts or not flags & os.O_NOFOLLOW)
+            if target := os.readlink(part, dir_fd=opened[-1]) if follows else "":
                 links += 1
                 if links > MOST_LINKS:
                     raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), path)
@@ -109,12 +115,3 @@ def open_by_walk(directory: int, path: str, flags: int, mode: int) -> int:
 
 def _parts(path: str) -> list[str]:
     return [part for part in path.split("/") if part not in {"", "."}]
-
-
-def _link(part: str, directory: int, *, follow: bool) -> str:
-    """Return the target of a link that is to be followed, "" for anything else."""
-    try:
-        is_link = stat.S_ISLNK(os.stat(part, dir_fd=directory, follow_symlinks=False).st_mode)
-    except FileNotFoundError:
-        return ""
-    return os.readlink(part, dir_fd=directory) if is_link and follow else ""

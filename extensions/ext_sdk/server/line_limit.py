@@ -7,7 +7,7 @@ the middle, and an output names a file with the complete text.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from ext_sdk.core.gevals_spec import INTERNAL_ERROR, LOG
@@ -111,7 +111,11 @@ class LineLimiter:
         room = budget - sum(_size(name) + 8 for name in outputs) - 200
         if sum(sizes) <= room:
             return _members(success, texts["message"], texts["error"], outputs)
-        share = _share(sizes, room - 300 * sum(size > _SMALLEST_TEXT_BYTES for size in sizes))
+        # The largest share with which all texts fit the room when those that are longer are cut to it.
+        room -= 300 * sum(size > _SMALLEST_TEXT_BYTES for size in sizes)
+        remaining = sorted(sizes)
+        while remaining[0] <= (share := room // len(remaining)):  # ends: all together do not fit
+            room -= remaining.pop(0)
         if share < _SMALLEST_TEXT_BYTES:
             # So many outputs that their names alone fill the line: one file has them all, as JSON.
             spilled = {} if "outputsFile" in outputs else {"outputsFile": self._spill("outputs.json", dumps(outputs))}
@@ -147,17 +151,6 @@ def _members(success: bool, message: str, error: str, outputs: dict[str, str]) -
 def _size(text: str) -> int:
     """Return the bytes of a text as JSON in UTF-8, quotation marks included."""
     return len(dumps(text).encode("utf-8", "backslashreplace"))
-
-
-def _share(sizes: Iterable[int], room: int) -> int:
-    """Return the largest length L such that all texts fit the room when those longer than L are cut to it."""
-    remaining = sorted(sizes)
-    while remaining:
-        share = room // len(remaining)
-        if remaining[0] > share:
-            return share
-        room -= remaining.pop(0)
-    return room
 
 
 def cut(text: str, limit: int) -> str:

@@ -77,7 +77,20 @@ def _of(kind: inspect.Type, within: tuple[type, ...]) -> Schema:
     if isinstance(kind, inspect.StructType):
         return _struct(kind, within)
     if isinstance(kind, inspect.UnionType):
-        return _union(kind, within)
+        types = [member.type if isinstance(member, inspect.Metadata) else member for member in kind.types]
+        if any(isinstance(member, inspect.StrType) and member.pattern for member in types) and any(
+            isinstance(member, _CONTAINERS) for member in types
+        ):
+            # Seen with 0.22: PYTHONMALLOC=debug shows it at each collection.
+            raise TypeError(
+                "msgspec crashes in the garbage collector if a str with a pattern may also be a container; "
+                "give the pattern in extra_json_schema, and check it in __post_init__"
+            )
+        # None makes the argument optional, and is not offered.
+        branches = [_of(member, within) for member in kind.types if not isinstance(member, inspect.NoneType)]
+        if {"type": "number"} in branches:  # an integer is a number
+            branches = [branch for branch in branches if branch != {"type": "integer"}]
+        return branches[0] if len(branches) == 1 else {"anyOf": branches}
     if isinstance(kind, (inspect.ListType, inspect.VarTupleType)):
         return {"type": "array", "items": _of(kind.item_type, within)} | _limits(kind, "Items")
     if isinstance(kind, inspect.DictType):
@@ -129,23 +142,6 @@ def _struct(kind: inspect.StructType, within: tuple[type, ...]) -> Schema:
     for rule in getattr(kind.cls, "__alternatives__", ()):
         schema[rule.keyword] = rule.schema(kind.cls, names)
     return schema
-
-
-def _union(kind: inspect.UnionType, within: tuple[type, ...]) -> Schema:
-    """Return the schema of a union. None among the types makes the argument optional and is not offered."""
-    types = [member.type if isinstance(member, inspect.Metadata) else member for member in kind.types]
-    if any(isinstance(member, inspect.StrType) and member.pattern for member in types) and any(
-        isinstance(member, _CONTAINERS) for member in types
-    ):
-        # Seen with 0.22: PYTHONMALLOC=debug shows it at each collection.
-        raise TypeError(
-            "msgspec crashes in the garbage collector if a str with a pattern may also be a container; "
-            "give the pattern in extra_json_schema, and check it in __post_init__"
-        )
-    branches = [_of(member, within) for member in kind.types if not isinstance(member, inspect.NoneType)]
-    if {"type": "number"} in branches:  # an integer is a number
-        branches = [branch for branch in branches if branch != {"type": "integer"}]
-    return branches[0] if len(branches) == 1 else {"anyOf": branches}
 
 
 def _limits(kind: inspect.StrType | inspect.ListType | inspect.VarTupleType | inspect.DictType, what: str) -> Schema:

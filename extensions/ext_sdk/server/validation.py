@@ -200,16 +200,14 @@ def _explained(
         problem = problem.replace("Expected", "expected", 1).replace(", got ", ", found ")
     if key:
         return InvalidArgs(field, f"the name {dumps(key[:LONGEST_NAME])}: {problem}")
-    return InvalidArgs(field, problem + _remedy(what, branches_of(_schema_at(args_type, path))))
-
-
-def _remedy(what: str, branches: Iterable[Schema]) -> str:
-    """Return the remedy for a value that YAML read as a number, or for a text that no pattern accepts."""
-    lists = [branch.get("examples") for branch in branches if branch.get("type") == "string"]
+    texts = [branch for branch in branches_of(_schema_at(args_type, path)) if branch.get("type") == "string"]
+    lists = [branch.get("examples") for branch in texts]
     example = next((dumps(examples[0]) for examples in lists if isinstance(examples, list) and examples), "")
-    if _NO_TEXT.fullmatch(what):
-        return f"; quote it, as in {example}" if example else "; quote it"
-    return f", such as {example}" if example and "matching regex" in what else ""
+    if _NO_TEXT.fullmatch(what):  # YAML read a text as a number, or as true or false
+        problem += f"; quote it, as in {example}" if example else "; quote it"
+    elif example and "matching regex" in what:
+        problem += f", such as {example}"
+    return InvalidArgs(field, problem)
 
 
 _KINDS = {

@@ -90,15 +90,12 @@ class Variables:
         return {name: value if name in verbatim else self._expand(value, name, place) for name, value in args.items()}
 
     def _expand(self, value: object, field: str, place: Place) -> object:
-        if isinstance(value, str):
-            return self._expand_text(value, field, place) if "${" in value else value
         if isinstance(value, dict):
             return {name: self._expand(item, f"{field}.{name}", place) for name, item in value.items()}
         if isinstance(value, list):
             return [self._expand(item, f"{field}[{at}]", place) for at, item in enumerate(value)]
-        return value
-
-    def _expand_text(self, text: str, field: str, place: Place) -> str:
+        if not isinstance(value, str) or "${" not in value:
+            return value
         with self._lock:
             known = dict(self._values.get(place, {}))
 
@@ -108,12 +105,12 @@ class Variables:
                 return "${"
             if reference not in known:
                 raise InvalidArgs(field, self._unknown(reference, known, place))
-            value = known[reference]
-            if isinstance(value, NotKept):
-                raise InvalidArgs(field, f"the value of ${{{reference[:LONGEST_NAME]}}} was not kept: {value.reason}")
-            return value
+            kept = known[reference]
+            if isinstance(kept, NotKept):
+                raise InvalidArgs(field, f"the value of ${{{reference[:LONGEST_NAME]}}} was not kept: {kept.reason}")
+            return kept
 
-        return _REFERENCE.sub(replaced, text)
+        return _REFERENCE.sub(replaced, value)
 
     def _unknown(self, reference: str, known: Mapping[str, object], place: Place) -> str:
         """Return the reason why a reference has no value, and the remedy."""

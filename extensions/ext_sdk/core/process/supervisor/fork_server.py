@@ -17,7 +17,6 @@ from .syscalls import STOP_SIGNALS, become_subreaper, wake_on
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import signal as _signal
-    from typing import NoReturn
 else:
     import _signal
 
@@ -67,34 +66,29 @@ class ForkServer:
         except OSError as error:
             _report_failure(control, error, "fork")
             pid = -1
-        if pid == 0:
-            _supervise(control, launch, descriptors[1:], self._contained)
+        if pid == 0:  # the supervisor of this command
+            status = 1
+            try:
+                os.setsid()
+                os.dup2(os.open(os.devnull, os.O_RDONLY), 0)  # the fork server's socket is not ours
+                wakeups = wake_on(_signal.SIGCHLD, *STOP_SIGNALS)
+                if self._contained:
+                    become_subreaper()
+                control.sendall(b"watched\n")  # raises if the owner has exited: then nothing is started
+                command, failure = start(launch, descriptors[1], descriptors[2:])
+                tree = ProcessTree() if self._contained else ProcessGroup(command)
+                supervisor = Supervisor(control, launch, command, tree)
+                supervisor.report(failure or f"pid {command}")
+                supervisor.watch(wakeups)
+                status = 0
+            except BaseException as error:  # noqa: BLE001 - no memory, or a bug: the fork server kills what is left
+                _report_failure(control, error, "supervisor")
+            os._exit(status)
         if pid > 0:
             self._supervisors.add(pid)
         control.close()
         for descriptor in descriptors[1:]:
             os.close(descriptor)
-
-
-def _supervise(control: _socket.socket, launch: Launch, descriptors: list[int], contained: bool) -> NoReturn:
-    """Run as the supervisor of one command."""
-    status = 1
-    try:
-        os.setsid()
-        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)  # the fork server's socket is not ours
-        wakeups = wake_on(_signal.SIGCHLD, *STOP_SIGNALS)
-        if contained:
-            become_subreaper()
-        control.sendall(b"watched\n")  # raises if the owner has exited: then nothing is started
-        command, failure = start(launch, descriptors[0], descriptors[1:])
-        tree = ProcessTree() if contained else ProcessGroup(command)
-        supervisor = Supervisor(control, launch, command, tree)
-        supervisor.report(failure or f"pid {command}")
-        supervisor.watch(wakeups)
-        status = 0
-    except BaseException as error:  # noqa: BLE001 - no memory, or a bug: the fork server kills what is left
-        _report_failure(control, error, "supervisor")
-    os._exit(status)
 
 
 def _report_failure(control: _socket.socket, error: BaseException, stage: str) -> None:
