@@ -192,25 +192,23 @@ class RunResult:
         left = ""
         if run.left:
             left = f"; stopped the processes that it left running: {run.left} (use `start` for a background process)"
+        error = ""
         if self.good:
             message += (f", {summary(self._checks)}" if self._checks else "") + left
         else:
             message += f": {self._reason or summary(self._checks)}"
+            parts = [self._reason or self.failures, *self._notes, f"command: {self._label}"]
+            if status is not None and (limit := explanation(self._limits, status, run.outputs)):
+                parts.append(limit)
+            if run.stuck:
+                parts.append(f"still running after SIGKILL: {run.stuck}")
+            ends = [f"{name} ends with: {end}" for name, output in shown.items() if (end := end_of(output))]
+            error = "; ".join(filter(None, [*parts, *(ends or ["no output"])])) + left
         return ext_sdk.Result(
             success=self.good,
             message=message,
-            error="" if self.good else self._error(shown) + left,
+            error=error,
             outputs=outputs,
             secret_outputs=self._captured.secrets,
             whole={name: output.whole for name, output in shown.items()},
         )
-
-    def _error(self, shown: Mapping[str, Shown]) -> str:
-        parts = [self._reason or self.failures, *self._notes, f"command: {self._label}"]
-        status = self._run.status
-        if status is not None and (limit := explanation(self._limits, status, self._run.outputs)):
-            parts.append(limit)
-        if self._run.stuck:
-            parts.append(f"still running after SIGKILL: {self._run.stuck}")
-        ends = [f"{name} ends with: {end}" for name, output in shown.items() if (end := end_of(output))]
-        return "; ".join(filter(None, [*parts, *(ends or ["no output"])]))

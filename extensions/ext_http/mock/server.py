@@ -159,7 +159,16 @@ class ResponseWriter:
         self._connection.settimeout(SEND_SECONDS)
         body = b"" if head else response.body or b""
         if answer is not None and isinstance(answer.fault, str):
-            self._write_fault(answer.fault, response, head=head)
+            if answer.fault == "reset":
+                # Without lingering, closing sends RST.
+                self._connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+                self._connection.close()
+            elif answer.fault == "malformed":
+                self._connection.sendall(MALFORMED)
+            elif answer.fault == "truncate":
+                begin = self._encode_head(response)
+                content = b"" if head else b"".join(self._encode_body(body, 1))
+                self._connection.sendall(begin + content[: len(content) // 2] if content else begin[: len(begin) // 2])
             return False
         if answer is not None and isinstance(answer.drip, ext_sdk.Duration) and answer.drip.seconds:
             self._connection.sendall(self._encode_head(response))
@@ -202,18 +211,6 @@ class ResponseWriter:
         size = max(1, -(-len(body) // max_pieces))
         pieces = [self._h11.send(h11.Data(data=body[at : at + size])) for at in range(0, len(body), size)]
         return [*pieces, self._h11.send(h11.EndOfMessage())]
-
-    def _write_fault(self, fault: str, response: MockResponse, *, head: bool) -> None:
-        if fault == "reset":
-            # Without lingering, closing sends RST.
-            self._connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-            self._connection.close()
-        elif fault == "malformed":
-            self._connection.sendall(MALFORMED)
-        elif fault == "truncate":
-            begin = self._encode_head(response)
-            body = b"" if head else b"".join(self._encode_body(response.body or b"", 1))
-            self._connection.sendall(begin + body[: len(body) // 2] if body else begin[: len(begin) // 2])
 
 
 CLOSING_SECONDS = 1.0  # for connections to end when the server is closed

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from ext_http.client.response import Response
     from ext_http.client.url import Origin, Target
 
-    from .args import ServerArgs, TlsArgs
+    from .args import ServerArgs
     from .body import Body
 
     Sink = Callable[[bytes], object]
@@ -121,7 +121,20 @@ def build_settings(
     Raises:
         InvalidArgs, OperationFailed: a file or a value of the arguments is not valid.
     """
-    tls = _tls(args.tls, context) if origin.scheme == "https" else Tls()
+    tls, given = Tls(), args.tls
+    if origin.scheme == "https":
+        ca = "" if given.ca is UNSET else read_pem(given.ca, "tls.ca", context)
+        if not ca and not given.insecure and (path := context.config_as(HttpConfig).ca_file):
+            with os_errors("read", path):
+                ca = Path(path).read_text(encoding="utf-8", errors="replace")
+        key = "" if given.key is UNSET else given.key
+        if not isinstance(key, str) or "-----BEGIN" in key:  # a path is not a secret
+            key = resolve_secret(key, "tls.key", context)
+        certificate = "" if given.certificate is UNSET else read_pem(given.certificate, "tls.certificate", context)
+        password = "" if given.key_password is UNSET else resolve_secret(given.key_password, "tls.keyPassword", context)
+        key = read_pem(key, "tls.key", context) if key else ""
+        server_name = "" if given.server_name is UNSET else given.server_name
+        tls = Tls(ca, certificate, key, password, given.insecure, server_name)
     if other_origin:
         tls = tls._replace(certificate="", key="", key_password="", server_name="")
     unix_socket = "" if args.unix_socket is UNSET else args.unix_socket
@@ -135,21 +148,6 @@ def build_settings(
             raise ext_sdk.InvalidArgs("resolve", f"expected name: address, or name:port: address, found {name!r:.100}")
         resolve.append(((host.lower(), int(port or 0)), address.strip("[]")))
     return Settings(guard, tls, _proxy_of(args, origin, context), unix_socket, tuple(resolve), args.http_version)
-
-
-def _tls(args: TlsArgs, context: ext_sdk.Context) -> Tls:
-    ca = "" if args.ca is UNSET else read_pem(args.ca, "tls.ca", context)
-    if not ca and not args.insecure and (path := context.config_as(HttpConfig).ca_file):
-        with os_errors("read", path):
-            ca = Path(path).read_text(encoding="utf-8", errors="replace")
-    if isinstance(args.key, str) and "-----BEGIN" not in args.key:
-        key = args.key  # a path is not a secret
-    else:
-        key = "" if args.key is UNSET else resolve_secret(args.key, "tls.key", context)
-    certificate = "" if args.certificate is UNSET else read_pem(args.certificate, "tls.certificate", context)
-    password = "" if args.key_password is UNSET else resolve_secret(args.key_password, "tls.keyPassword", context)
-    server_name = "" if args.server_name is UNSET else args.server_name
-    return Tls(ca, certificate, read_pem(key, "tls.key", context) if key else "", password, args.insecure, server_name)
 
 
 def _proxy_of(args: ServerArgs, origin: Origin, context: ext_sdk.Context) -> Proxy | None:
@@ -208,6 +206,8 @@ class PreparedRequest:
     """
 
     def __init__(self, args: ServerArgs, spec: RequestSpec, context: ext_sdk.Context) -> None:
+        from ext_http.client.client import USER_AGENT
+
         self._args = args
         self._spec = spec
         self._context = context
@@ -221,30 +221,24 @@ class PreparedRequest:
         self.method = (spec.method or ("POST" if self._body else "GET")).upper()
         if self.method == "CONNECT":
             raise ext_sdk.InvalidArgs("method", "CONNECT opens a tunnel through a proxy; set `proxy` instead")
-        self._headers = self._merged_headers()
-        self._credentials: Credentials | None = None
-        self.where = f"{self.method} {self.url}"  # for messages
-
-    def _merged_headers(self) -> Headers:
-        from ext_http.client.client import USER_AGENT
-
-        headers = Headers(("User-Agent", USER_AGENT), ("Accept", self._spec.accept))
+        headers = Headers(("User-Agent", USER_AGENT), ("Accept", spec.accept))
         if self._body and self._body.content_type:
             headers.set("Content-Type", self._body.content_type, "body.contentType")
-        for name, value in self._context.config_as(HttpConfig).headers.items():
+        for name, value in context.config_as(HttpConfig).headers.items():
             headers.set(name, value, "config.headers")
         if self._session:
             for name, value in self._session.headers.items():
                 headers.set(name, value, "headers", secret=name.lower() in self._session.secret_headers)
-        for name, given in self._args.headers.items():
-            values = given if isinstance(given, list) else resolve_value(given, f"headers.{name}", self._context)
+        for name, given in args.headers.items():
+            values = given if isinstance(given, list) else resolve_value(given, f"headers.{name}", context)
             headers.set(name, values, "headers")
-        for name, secret in self._args.secret_headers.items():
-            value = resolve_secret(secret, f"secretHeaders.{name}", self._context)
-            headers.set(name, value, "secretHeaders", secret=True)
+        for name, secret in args.secret_headers.items():
+            headers.set(name, resolve_secret(secret, f"secretHeaders.{name}", context), "secretHeaders", secret=True)
         for name, value in headers.secrets():
-            self._context.secrets.add(name, value)
-        return headers
+            context.secrets.add(name, value)
+        self._headers = headers
+        self._credentials: Credentials | None = None
+        self.where = f"{self.method} {self.url}"  # for messages
 
     def send(self, deadline: ext_sdk.Deadline, sink: Sink | None = None) -> Response:
         """Send the request and follow redirects up to the limit.
@@ -276,7 +270,24 @@ class PreparedRequest:
                 reason = f"more than {self._args.redirects} redirects, the last one to {location!r:.300}"
                 raise ExchangeFailed("redirect", reason, self.where)
             hops.append(hop.target.url)
-            hop = self._next_hop(hop, response.status, location)
+            try:
+                target = join(hop.target.url, location)
+            except (ValueError, ext_sdk.InvalidArgs) as error:
+                raise ExchangeFailed("redirect", f"a redirect to {location!r:.200}: {error}", self.where) from None
+            # Without `allowHosts`, a redirect may lead to the same server, and from http to https on default ports.
+            first, following = self._target.origin, target.origin
+            upgraded = first.host == following.host and (first[::2], following[::2]) == (("http", 80), ("https", 443))
+            trusted = hop.guard.trusted and (following == first or upgraded)
+            guard = Guard(self._guard.allow, following[1:] if trusted else None)
+            try:
+                guard.check_host(following.host, following.port)
+            except Refused as error:
+                raise Refused(f"redirected to {target.url}: {error.reason}", self.where) from None
+            # RFC 9110, 15.4: after 303 any method but HEAD becomes GET, after 301 and 302 only POST does.
+            get = (response.status == 303 and hop.method != "HEAD") or (
+                response.status in {301, 302} and hop.method == "POST"
+            )
+            hop = _RedirectHop(target, "GET" if get else hop.method, None if get else hop.body, guard)
 
     def _exchange(self, hop: _RedirectHop, deadline: ext_sdk.Deadline, sink: Sink | None) -> Response:
         from ext_http.client.client import ACCEPT_ENCODING, Clients, Outgoing
@@ -316,24 +327,6 @@ class PreparedRequest:
             for name, value in self._session.cookies.store(response):
                 self._context.secrets.add(f"cookie.{name}", value)
         return response
-
-    def _next_hop(self, hop: _RedirectHop, status: int, location: str) -> _RedirectHop:
-        """Return the next hop (RFC 9110, 15.4)."""
-        try:
-            target = join(hop.target.url, location)
-        except (ValueError, ext_sdk.InvalidArgs) as error:
-            raise ExchangeFailed("redirect", f"a redirect to {location!r:.200}: {error}", self.where) from None
-        # Without `allowHosts`, a redirect may lead to the same server, and from http to https on their default ports.
-        first, following = self._target.origin, target.origin
-        upgraded = first.host == following.host and (first[::2], following[::2]) == (("http", 80), ("https", 443))
-        trusted = hop.guard.trusted and (following == first or upgraded)
-        guard = Guard(self._guard.allow, following[1:] if trusted else None)
-        try:
-            guard.check_host(target.origin.host, target.origin.port)
-        except Refused as error:
-            raise Refused(f"redirected to {target.url}: {error.reason}", self.where) from None
-        get = (status == 303 and hop.method != "HEAD") or (status in {301, 302} and hop.method == "POST")
-        return _RedirectHop(target, "GET" if get else hop.method, None if get else hop.body, guard)
 
     def _post_token_form(
         self, deadline: ext_sdk.Deadline, url: str, form: list[tuple[str, str]], header: str

@@ -112,7 +112,18 @@ def check_body(expectation: Body, message: Message, context: CheckContext) -> li
     if not isinstance(wanted.json_schema, UnsetType):
         checks.append(_check_schema(wanted.json_schema, text, context))
     if not isinstance(wanted.json_schema_file, UnsetType):
-        checks.append(_check_schema(_read_schema(wanted.json_schema_file, context), text, context))
+        path = wanted.json_schema_file
+        with os_errors("read", path):
+            data = Workdir(context.workdir).read(path, limit=MAX_SCHEMA_BYTES)
+        try:
+            schema = parse(data.decode())
+            problem = schemas.problem(schema)
+        except (NotJson, UnicodeDecodeError) as error:
+            schema, problem = None, str(error)
+        if problem:
+            raise OperationFailed(f"can't use the schema {path!r}", error=f"jsonSchemaFile {path!r}: {problem}")
+        assert isinstance(schema, dict)
+        checks.append(_check_schema(schema, text, context))
     return checks
 
 
@@ -138,20 +149,6 @@ def _check_bytes(wanted: BodyExpectation, body: bytes, context: CheckContext) ->
             difference = f"{len(body):,} bytes that differ from offset {offset:,} on"
         checks.append(Check(not difference, "to be", f"the {len(content):,} bytes of {path}", difference, where="body"))
     return checks
-
-
-def _read_schema(path: str, context: CheckContext) -> schemas.Schema:
-    with os_errors("read", path):
-        data = Workdir(context.workdir).read(path, limit=MAX_SCHEMA_BYTES)
-    try:
-        schema = parse(data.decode())
-        problem = schemas.problem(schema)
-    except (NotJson, UnicodeDecodeError) as error:
-        schema, problem = None, str(error)
-    if problem:
-        raise OperationFailed(f"can't use the schema {path!r}", error=f"jsonSchemaFile {path!r}: {problem}")
-    assert isinstance(schema, dict)
-    return schema
 
 
 def _check_schema(schema: schemas.Schema, text: str, context: CheckContext) -> Check:

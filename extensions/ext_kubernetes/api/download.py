@@ -92,8 +92,15 @@ def _get(parts: SplitResult, deadline: ext_sdk.Deadline) -> BaseHTTPResponse:
             raise _failed(parts, f"no response via the proxy: {transport_error(error)}") from error
     port = parts.port or PORTS[parts.scheme]
     target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+    try:
+        infos = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    except (OSError, UnicodeError) as error:
+        raise _failed(parts, f"no address for {host}: {error}") from error
+    addresses = list(dict.fromkeys(str(info[4][0]) for info in infos))
+    for address in addresses:  # one that is forbidden rules out the others, too
+        _check(host, address)
     problem = "any address"
-    for address in _resolve(parts, host, port):
+    for address in addresses:
         pool: urllib3.HTTPConnectionPool
         if parts.scheme == "https":
             pool = urllib3.HTTPSConnectionPool(address, port, server_hostname=host, assert_hostname=host)
@@ -107,18 +114,6 @@ def _get(parts: SplitResult, deadline: ext_sdk.Deadline) -> BaseHTTPResponse:
         except urllib3.exceptions.HTTPError as error:
             problem = f"{address}, port {port}: {transport_error(error)}"
     raise _failed(parts, f"no response from {problem}")
-
-
-def _resolve(parts: SplitResult, host: str, port: int) -> list[str]:
-    """Return the addresses of a host. Raises OperationFailed if one of them is forbidden."""
-    try:
-        infos = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    except (OSError, UnicodeError) as error:
-        raise _failed(parts, f"no address for {host}: {error}") from error
-    addresses = list(dict.fromkeys(str(info[4][0]) for info in infos))
-    for address in addresses:
-        _check(host, address)
-    return addresses
 
 
 def _check(host: str, address: str) -> None:

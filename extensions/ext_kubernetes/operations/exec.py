@@ -26,7 +26,6 @@ from ext_sdk.expect import Check, Expectation, Integer, Text, check_integer, che
 from ext_sdk.files import PathEscapes, Workdir, os_errors
 
 if TYPE_CHECKING:
-    from ext_kubernetes.api.streams import Executed
     from ext_kubernetes.objects.fields import Outputs
 
 
@@ -152,26 +151,23 @@ def copy(args: Copy, context: ext_sdk.Context) -> ext_sdk.Result:
         query = [("container", container_of(pod, args.container)), *(("command", part) for part in command)]
         path = pods.path_of(pod, "exec")
         executed = execute(client, path, query, stdin, context.deadline, limit=MOST_BYTES)
-        _check_tar(executed)
+        if executed.code != 0:
+            reason = f"tar exited with code {executed.code}: {executed.stderr.text.strip()}"
+            if not executed.in_time:
+                reason = "tar did not exit before the deadline"
+            elif executed.code is None:
+                reason = executed.problem
+            raise ext_sdk.OperationFailed(
+                "the files could not be copied", error=f"expected tar to copy files: {reason}"
+            )
+        if executed.stdout.lost:
+            raise ext_sdk.OperationFailed(TOO_LARGE)
         if not to_container:
             count, skipped = unpack(executed.stdout.data, workdir, args.local, remote.name, context.deadline)
     outputs: Outputs = {"files": count, "pod": text(pod, "metadata", "name")}
     if not to_container:
         outputs["skipped"] = "\n".join(skipped)
     return ext_sdk.Result.ok(f"Copied {counted(count, 'file')}", outputs=outputs)
-
-
-def _check_tar(executed: Executed) -> None:
-    """Raise OperationFailed if tar failed, timed out or wrote too much."""
-    if executed.code != 0:
-        reason = f"tar exited with code {executed.code}: {executed.stderr.text.strip()}"
-        if not executed.in_time:
-            reason = "tar did not exit before the deadline"
-        elif executed.code is None:
-            reason = executed.problem
-        raise ext_sdk.OperationFailed("the files could not be copied", error=f"expected tar to copy files: {reason}")
-    if executed.stdout.lost:
-        raise ext_sdk.OperationFailed(TOO_LARGE)
 
 
 def pack(workdir: Workdir, local: str, name: str) -> tuple[bytes, int]:

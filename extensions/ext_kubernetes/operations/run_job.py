@@ -129,7 +129,12 @@ class _JobRun:
             "pod": text(pod, "metadata", "name"),
             "seconds": f"{result.outcome.seconds:.3f}",
         }
-        log = self._read_log(pod)
+        log: Log | str = "the job has no pod"
+        if pod:
+            try:
+                log = read_log(pod, container_of(pod), [], self._context, self._client)
+            except KubernetesError as unreadable:  # a check of the log reports it
+                log = unreadable.error
         outputs["log"] = log.text if isinstance(log, Log) else ""
         if readiness is not None and readiness.state != "progressing":
             code = exit_code_of(pod)
@@ -175,15 +180,6 @@ class _JobRun:
             self._context.log.warn(f"the pods of {self._target} can't be listed: {error.message}")
             return []
         return sorted(pods, key=lambda pod: text(pod, "metadata", "creationTimestamp"))
-
-    def _read_log(self, pod: Object) -> Log | str:
-        """Return the log of the pod, or the reason why it can't be read."""
-        if not pod:
-            return "the job has no pod"
-        try:
-            return read_log(pod, container_of(pod), [], self._context, self._client)
-        except KubernetesError as error:
-            return error.error
 
     def _check(self, code: int | None, log: Log | str, status: str) -> list[Check]:
         """Return the checks of `expect`; none if it is omitted."""

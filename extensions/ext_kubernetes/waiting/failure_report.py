@@ -140,7 +140,15 @@ class _ObjectReporter:
         ]
         containers = [f"  {states}"] if text(item, "kind") == "Pod" and (states := describe_containers(item)) else []
         events = self.events(metadata | {"kind": text(item, "kind")})
-        pods = self._pods(item)
+        pods = []
+        if (labels := members(item, "spec", "selector", "matchLabels")) and text(item, "kind") in OWNERS:
+            selector = ",".join(f"{key}={value}" for key, value in labels.items())
+            path = core_path("pods", text(metadata, "namespace"))
+            for pod in self._list(path, ("labelSelector", selector)):
+                pod_troubles = "; ".join(str(condition) for condition in conditions_of(pod) if condition.is_trouble)
+                if state := describe_containers(pod) or pod_troubles:
+                    name, phase = text(pod, "metadata", "name"), text(pod, "status", "phase")
+                    pods.append(f"  pod {name}: phase {phase}; {state}")
         troubles = [line for is_trouble, line in conditions if is_trouble]
         short = [head, *troubles, *containers, *events[:MOST_EVENTS], *pods[:MOST_PODS]]
         complete = [head, *(line for _, line in conditions), *containers, *events, *pods]
@@ -157,20 +165,6 @@ class _ObjectReporter:
         path = core_path("events", text(of, "namespace") or "default")
         events = sorted(self._list(path, ("fieldSelector", selector)), key=event_time, reverse=True)
         return [f"  event: {describe_event(event)}" for event in events[: MOST_EVENTS * 10]]
-
-    def _pods(self, item: Object) -> list[str]:
-        labels = members(item, "spec", "selector", "matchLabels")
-        if text(item, "kind") not in OWNERS or not labels:
-            return []
-        selector = ",".join(f"{key}={value}" for key, value in labels.items())
-        path = core_path("pods", text(item, "metadata", "namespace"))
-        lines = []
-        for pod in self._list(path, ("labelSelector", selector)):
-            troubles = "; ".join(str(condition) for condition in conditions_of(pod) if condition.is_trouble)
-            if state := describe_containers(pod) or troubles:
-                name, phase = text(pod, "metadata", "name"), text(pod, "status", "phase")
-                lines.append(f"  pod {name}: phase {phase}; {state}")
-        return lines
 
     def _list(self, path: ApiPath, query: tuple[str, str]) -> list[Object]:
         if self._silent or self._deadline.expired:

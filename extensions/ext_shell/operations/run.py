@@ -116,8 +116,16 @@ class _Attempts:
         reason = advice = ""
         if self._run.stopped:
             reason = "stopped because the extension is shutting down"
+        elif self._run.timed_out and time_limit:
+            reason = f"timed out: it did not end within {time_limit} and was stopped"
         elif self._run.timed_out:
-            reason, advice = self._timed_out(number, time_limit)
+            timeout, seconds = self._args.timeout, context.deadline.seconds
+            limit, advice = f"`timeout` ({timeout})", "raise `timeout` if it needs longer"
+            if seconds < timeout.seconds:
+                limit, advice = f"the host's time limit for a call ({seconds:.1f} s)", LONG_WORK
+            which = "it did not end" if number is None else f"attempt {number} did not end"
+            over = "" if number is None else " for all attempts"
+            reason = f"timed out: {which} within {limit}{over} and was stopped with all processes that it started"
         result = RunResult(
             command.label,
             self._run,
@@ -163,18 +171,6 @@ class _Attempts:
                 why = "the extension is shutting down"
         result.note(f"gave up after {counted(number, 'attempt')}: {why}")  # type: ignore[possibly-undefined]  # there is one attempt
         return result
-
-    def _timed_out(self, number: int | None, time_limit: str) -> tuple[str, str]:
-        """Return the reason of a timeout, and an advice or ""."""
-        if time_limit:
-            return f"timed out: it did not end within {time_limit} and was stopped", ""
-        timeout, seconds = self._args.timeout, self._context.deadline.seconds
-        limit, advice = f"`timeout` ({timeout})", "raise `timeout` if it needs longer"
-        if seconds < timeout.seconds:
-            limit, advice = f"the host's time limit for a call ({seconds:.1f} s)", LONG_WORK
-        which = "it did not end" if number is None else f"attempt {number} did not end"
-        over = "" if number is None else " for all attempts"
-        return f"timed out: {which} within {limit}{over} and was stopped with all processes that it started", advice
 
     def _fatal(self, retry: Retry) -> str:
         """Return the reason why no further attempt can succeed, according to `retry`; "" if one may."""
