@@ -179,14 +179,17 @@ def _data(stream: Stream, time: float, body: bytes, conn: int) -> Data | None:
     if body.startswith(b"{text: ") and body.endswith(b"}"):
         wire = _text_bytes(body[7:-1])
         return None if wire is None else Data(stream, time, wire, raw=True, conn=conn)
-    head: tuple[str, ...] | None = ()
+    head: tuple[str, ...] = ()
     if body.endswith(b"']"):
         body, _, lines = body.rpartition(b", head: [")
-        head = _quoted_list(lines[:-1])
+        if lines[:1] != b"'" or len(lines) < 3:
+            return None
+        items = [_unquoted(item) for item in lines[1:-2].split(b"', '")]
+        if any(item is None or b"'" in item for item in items):
+            return None  # an item with a quotation mark may not be split at the right places
+        head = tuple(item.decode() for item in items if item is not None)
     payload = _text_bytes(body)
-    if payload is None or head is None:
-        return None
-    return Data(stream, time, payload, head=head, conn=conn)
+    return None if payload is None else Data(stream, time, payload, head=head, conn=conn)
 
 
 def _text_bytes(scalar: bytes) -> bytes | None:
@@ -213,13 +216,3 @@ def raw_bytes(text: bytes) -> bytes | None:
         return a2b_base64(text, strict_mode=True)
     except Base64Error:
         return None
-
-
-def _quoted_list(body: bytes) -> tuple[str, ...] | None:
-    """Return the items of `'a', 'b'`; None if an item contains a quotation mark, or for any other form."""
-    if body[:1] != b"'" or body[-1:] != b"'" or len(body) < 2:
-        return None
-    items = [_unquoted(item) for item in body[1:-1].split(b"', '")]
-    if any(item is None or b"'" in item for item in items):
-        return None
-    return tuple(item.decode() for item in items if item is not None)

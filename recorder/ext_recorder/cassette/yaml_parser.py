@@ -95,7 +95,13 @@ def _compose(path: str, data: bytes) -> yaml.Node:
         # An unterminated value is reported at its start; so is an event that an unmatched quotation mark made too long.
         begun = error.context_mark and ("end of stream" in problem or "flow" in (error.context or ""))
         mark = error.context_mark if begun else error.problem_mark
-        raise CassetteError(path, mark.line + 1 if mark else 0, f"not YAML: {problem}", _advice(path, data)) from None
+        if b"cassette" not in data[:_HEAD_BYTES]:
+            advice = f"a cassette begins with the line `cassette: {VERSION}`"
+        elif data.rstrip().rpartition(b"\n")[2].startswith(b"redacted:"):
+            advice = "a quotation mark in a message is written twice: ''"
+        else:
+            advice = f"{CUT_OFF} {path}"
+        raise CassetteError(path, mark.line + 1 if mark else 0, f"not YAML: {problem}", advice) from None
     except yaml.YAMLError as error:  # a character that YAML does not have
         position = getattr(error, "position", None)
         line = data.count(b"\n", 0, position) + 1 if isinstance(position, int) else 0
@@ -107,15 +113,6 @@ def _compose(path: str, data: bytes) -> yaml.Node:
     if root is None:
         raise CassetteError(path, 0, "an empty file is not a cassette", "record the session again")
     return root
-
-
-def _advice(path: str, data: bytes) -> str:
-    """Return the advice for a file that is not YAML."""
-    if b"cassette" not in data[:_HEAD_BYTES]:
-        return f"a cassette begins with the line `cassette: {VERSION}`"
-    if data.rstrip().rpartition(b"\n")[2].startswith(b"redacted:"):
-        return "a quotation mark in a message is written twice: ''"
-    return f"{CUT_OFF} {path}"
 
 
 _HEAD_BYTES = 4_096

@@ -119,36 +119,30 @@ def flow_map(items: Mapping[str, str]) -> str:
 def parse_flow(text: str) -> Flow | None:
     """Return a value of the header, without white space around it; None for a form that needs a YAML loader."""
     if text[:1] == "[" and text[-1:] == "]":
-        return _items(text[1:-1])
+        items: list[str] = []
+        rest = text[1:-1]
+        while rest:
+            item, rest = _scalar(rest)
+            if item is None or (rest and not rest.startswith(", ")):
+                return None
+            items.append(item)
+            rest = rest[2:]
+        return items
     if text[:1] == "{" and text[-1:] == "}":
-        return _pairs(text[1:-1])
+        pairs: dict[str, str] = {}
+        rest = text[1:-1]
+        while rest:
+            key, rest = _scalar(rest)
+            if key is None or key in pairs or not rest.startswith(": "):
+                return None
+            value, rest = _scalar(rest[2:])
+            if value is None or (rest and not rest.startswith(", ")):
+                return None
+            pairs[key] = value
+            rest = rest[2:]
+        return pairs
     value, rest = _scalar(text)
     return value if not rest else None
-
-
-def _items(text: str) -> list[str] | None:
-    items: list[str] = []
-    while text:
-        item, text = _scalar(text)
-        if item is None or (text and not text.startswith(", ")):
-            return None
-        items.append(item)
-        text = text[2:]
-    return items
-
-
-def _pairs(text: str) -> dict[str, str] | None:
-    pairs: dict[str, str] = {}
-    while text:
-        key, text = _scalar(text)
-        if key is None or key in pairs or not text.startswith(": "):
-            return None
-        value, text = _scalar(text[2:])
-        if value is None or (text and not text.startswith(", ")):
-            return None
-        pairs[key] = value
-        text = text[2:]
-    return pairs
 
 
 def _scalar(text: str) -> tuple[str | None, str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
@@ -29,7 +30,12 @@ class KubeconfigTemplate:
 
     def __init__(self, environ: Mapping[str, str]) -> None:
         names = [name for name in environ.get(VARIABLE, "").split(os.pathsep) if name] or ["~/.kube/config"]
-        self._contents = [content for name in names if (content := _read(Path(name).expanduser()))]
+        self._contents: list[dict[str, object]] = []
+        for file in [Path(name).expanduser() for name in names]:
+            with suppress(OSError, ValueError, yaml.YAMLError):  # the child reports the problem
+                if file.stat().st_size <= MOST_BYTES:
+                    content = yaml.load(file.read_bytes(), Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # noqa: S506
+                    self._contents += [content] if isinstance(content, dict) else []
         users = [user for content in self._contents for _, user in _named(content, "users", "user")]
         values = [user.get(key) for user in users for key in ("token", "password", "client-key-data")]
         self.credentials = [value for value in values if isinstance(value, str)]
@@ -68,16 +74,6 @@ def _place(server: object) -> str:
         return f"{parts.hostname}:{parts.port or (443 if parts.scheme == 'https' else 80)}"
     except ValueError:
         return ""
-
-
-def _read(file: Path) -> dict[str, object] | None:
-    try:
-        if file.stat().st_size > MOST_BYTES:
-            return None
-        content = yaml.load(file.read_bytes(), Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # noqa: S506
-    except (OSError, ValueError, yaml.YAMLError):
-        return None  # the child reports the problem
-    return content if isinstance(content, dict) else None
 
 
 def _named(content: Mapping[str, object], kind: str, single: str) -> Iterator[tuple[str, dict[str, object]]]:

@@ -95,7 +95,14 @@ def _interaction(item: Mapping[str, object]) -> Interaction:
     if not isinstance(status, dict) or not isinstance(body, dict):
         raise TypeError("expected mappings as `status` and `body`")
     interaction.status, interaction.reason = int(status["code"]), str(status.get("message") or "")
-    interaction.headers = _ordered(_pairs(response.get("headers")), item.get("order"))
+    interaction.headers, order = _pairs(response.get("headers")), item.get("order")
+    names = [str(name) for name in order] if isinstance(order, list) else []
+    # The headers of one name are grouped in the file. Headers edited by hand keep their order there.
+    if sorted(names) == sorted(name for name, _ in interaction.headers):
+        values: dict[str, list[str]] = {}
+        for name, value in interaction.headers:
+            values.setdefault(name, []).append(value)
+        interaction.headers = [(name, values[name].pop(0)) for name in names]
     interaction.body = Body(_bytes(body.get("string")))
     interaction.call = call_id(item.get("call"))
     interaction.time, interaction.elapsed = _number(item.get("t")), _number(item.get("elapsed"))
@@ -117,17 +124,6 @@ def _pairs(headers: object) -> Headers:
     for name, values in headers.items() if isinstance(headers, dict) else ():
         pairs += [(str(name), str(value)) for value in (values if isinstance(values, (list, tuple)) else [values])]
     return pairs
-
-
-def _ordered(headers: Headers, order: object) -> Headers:
-    """Return headers in recorded order; a file of vcrpy groups those of one name."""
-    names = [str(name) for name in order] if isinstance(order, list) else []
-    if sorted(names) != sorted(name for name, _ in headers):
-        return headers  # edited by hand
-    values: dict[str, list[str]] = {}
-    for name, value in headers:
-        values.setdefault(name, []).append(value)
-    return [(name, values[name].pop(0)) for name in names]
 
 
 def _bytes(body: object) -> bytes:

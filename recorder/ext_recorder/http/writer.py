@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
 
-    from .interaction import Body, Call, Headers, Interaction
+    from .interaction import Body, Call, Interaction
 
 
 CLIENTS = (
@@ -103,6 +103,10 @@ class Writer:
         if not self.count:
             self._write(b"interactions:\n")
         self.count += 1
+        request_headers: dict[str, str] = {}  # vcrpy has one value for each name of a request
+        for name, value in interaction.request_headers:
+            separator = "; " if name.lower() == "cookie" else ", "
+            request_headers[name] = request_headers[name] + separator + value if name in request_headers else value
         headers: dict[str, list[str]] = {}
         for name, value in interaction.headers:
             headers.setdefault(name, []).append(value)
@@ -110,7 +114,7 @@ class Writer:
             interaction.method,
             interaction.uri,
             _short(interaction.request_body, REQUEST_MARK),
-            _joined(interaction.request_headers),
+            request_headers,
             {
                 "status": {"code": interaction.status, "message": interaction.reason},
                 "headers": headers,
@@ -209,15 +213,6 @@ def _short(body: Body | None, mark: str) -> bytes | None:
     if body is None or not body.size:
         return None
     return body.whole() if body.size <= TEXT_LIMIT else mark.encode()
-
-
-def _joined(headers: Headers) -> dict[str, str]:
-    """Return headers as vcrpy has those of requests: one value for each name."""
-    joined: dict[str, str] = {}
-    for name, value in headers:
-        separator = "; " if name.lower() == "cookie" else ", "
-        joined[name] = joined[name] + separator + value if name in joined else value
-    return joined
 
 
 def _base64(data: bytes, indent: int) -> bytes:

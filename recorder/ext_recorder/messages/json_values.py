@@ -37,19 +37,16 @@ def places(value: object, pointers: Iterable[str]) -> Iterator[str]:
     for pointer in pointers:
         reached: list[tuple[str, object]] = [("", value)]
         for token in parts(pointer):
-            reached = [
-                (join(above, name), child(holder, name))
-                for above, holder in reached
-                for name in (_names(holder) if token in _EVERY else [token])
-                if child(holder, name) is not MISSING
-            ]
+            above, reached = reached, []
+            for place, holder in above:
+                names: Iterable[str] = [token]
+                if token in _EVERY and isinstance(holder, dict):
+                    names = holder
+                elif token in _EVERY:
+                    names = map(str, range(len(holder))) if isinstance(holder, list) else ()
+                values = ((name, child(holder, name)) for name in names)
+                reached += [(join(place, name), value) for name, value in values if value is not MISSING]
         yield from (place for place, _ in reached)
-
-
-def _names(value: object) -> list[str]:
-    if isinstance(value, dict):
-        return list(value)
-    return [str(at) for at in range(len(value))] if isinstance(value, list) else []
 
 
 def _less(value: object, tokens: list[str]) -> object:

@@ -55,7 +55,11 @@ class NameMap:
         for pointer in (*pointers, *handed):
             expected, found = resolve(recorded, pointer), resolve(live, pointer)
             if _is_name(expected) and _is_name(found) and expected != found and self._agree(expected, found):
-                _put(live, parts(pointer), expected)
+                holder = resolve(live, pointer.rpartition("/")[0])
+                if isinstance(holder, dict):
+                    holder[parts(pointer)[-1]] = expected
+                elif isinstance(holder, list):
+                    holder[int(parts(pointer)[-1])] = expected
                 if pointer in handed and isinstance(expected, str) and isinstance(found, str):
                     new.add(found, expected)
         for texts in (self._renamed, new):
@@ -122,7 +126,12 @@ class _Texts:
     def value(self, value: object) -> object:
         """Return a JSON value with its strings replaced."""
         if isinstance(value, str):
-            return self._others.get(value) or self._within().sub(lambda match: self._others[match[0]], value)
+            if other := self._others.get(value):
+                return other
+            if self._pattern is None:
+                long = sorted((text for text in self._others if len(text) >= _WITHIN), key=len, reverse=True)
+                self._pattern = re.compile("|".join(map(re.escape, long)) or "(?!)")
+            return self._pattern.sub(lambda match: self._others[match[0]], value)
         if isinstance(value, list):
             return [self.value(item) for item in value]
         if isinstance(value, dict):
@@ -136,12 +145,6 @@ class _Texts:
             if isinstance(value, str) and (new := self.value(value)) != value:
                 yield *match.span(1), dumps(new)
 
-    def _within(self) -> re.Pattern[str]:
-        if self._pattern is None:
-            long = sorted((text for text in self._others if len(text) >= _WITHIN), key=len, reverse=True)
-            self._pattern = re.compile("|".join(map(re.escape, long)) or "(?!)")
-        return self._pattern
-
 
 def _is_name(value: object) -> bool:
     return isinstance(value, str) or (isinstance(value, (int, float)) and not isinstance(value, bool))
@@ -149,13 +152,3 @@ def _is_name(value: object) -> bool:
 
 def _key(value: object) -> bytes:
     return id_key(value, "")
-
-
-def _put(value: object, tokens: list[str], new: object) -> None:
-    """Replace the value at a JSON pointer."""
-    for token in tokens[:-1]:
-        value = value[token] if isinstance(value, dict) else value[int(token)] if isinstance(value, list) else None
-    if isinstance(value, dict):
-        value[tokens[-1]] = new
-    elif isinstance(value, list):
-        value[int(tokens[-1])] = new

@@ -191,7 +191,15 @@ def _same_word(recorded: str, live: str) -> bool:
         return True
     if _REDACTED in recorded:
         return _same_but_for_secrets(recorded, live)
-    return _same_file(recorded, live)
+    # A relative path, and an absolute path that ends in it, as words or as values of one option.
+    option, equals, path = recorded.partition("=")
+    if equals and live.startswith(f"{option}="):
+        recorded, live = path, live[len(option) + 1 :]
+    if recorded.startswith("/") == live.startswith("/"):
+        return False
+    absolute, relative = (recorded, live) if recorded.startswith("/") else (live, recorded)
+    relative = relative.removeprefix("./")
+    return bool(relative) and not relative.startswith("../") and absolute.endswith(f"/{relative}")
 
 
 def _same_but_for_secrets(recorded: str, live: str) -> bool:
@@ -207,18 +215,6 @@ def _same_but_for_secrets(recorded: str, live: str) -> bool:
             return False
         at += len(piece)
     return live.endswith(pieces[-1]) and at + len(pieces[-1]) <= len(live)
-
-
-def _same_file(first: str, second: str) -> bool:
-    """Return True if one word is a relative path, and the other an absolute path that ends in it."""
-    option, equals, path = first.partition("=")
-    if equals and second.startswith(f"{option}="):
-        first, second = path, second[len(option) + 1 :]
-    if first.startswith("/") == second.startswith("/"):
-        return False
-    absolute, relative = (first, second) if first.startswith("/") else (second, first)
-    relative = relative.removeprefix("./")
-    return bool(relative) and not relative.startswith("../") and absolute.endswith(f"/{relative}")
 
 
 def _program(word: str) -> str:

@@ -64,7 +64,17 @@ def read(option: str, entry: str) -> Rule:
         raise UsageError(
             f"{shown}: other users can read command lines; put the value into an environment variable and name that"
         )
-    _check(rule)
+    try:
+        if rule.form == "pattern" and re.compile(rule.text).fullmatch(""):
+            raise UsageError(f"{shown}: the regular expression matches an empty text")
+        if rule.form == "pointer" and not parts(rule.text):
+            raise UsageError(f"{shown}: the complete message cannot be redacted")
+    except re.error as error:
+        raise UsageError(f"{shown}: not a regular expression: {error}") from None
+    except ValueError as error:
+        raise UsageError(f"{shown}: {error}") from None
+    if rule.form == "key" and not _core(rule.text):
+        raise UsageError(f"{shown}: the glob matches every key; expected at least one letter, as in *_pin")
     if rule.replacement is not None and _UNSAFE.search(rule.replacement):
         raise UsageError(f"{shown}: replacement {rule.replacement!r} has a quote, a backslash or a control character")
     return rule
@@ -85,21 +95,6 @@ def _of_json(shown: str, entry: str) -> Rule:
         if not isinstance(value, str):
             raise UsageError(f"{shown}: {key}: expected a string")
     return Rule(forms[0], given[forms[0]], shown, given.get("replacement"), given.get("name", ""))
-
-
-def _check(rule: Rule) -> None:
-    """Raise UsageError if the text of a rule is not valid for its form, or matches everything."""
-    try:
-        if rule.form == "pattern" and re.compile(rule.text).fullmatch(""):
-            raise UsageError(f"{rule.shown}: the regular expression matches an empty text")
-        if rule.form == "pointer" and not parts(rule.text):
-            raise UsageError(f"{rule.shown}: the complete message cannot be redacted")
-    except re.error as error:
-        raise UsageError(f"{rule.shown}: not a regular expression: {error}") from None
-    except ValueError as error:
-        raise UsageError(f"{rule.shown}: {error}") from None
-    if rule.form == "key" and not _core(rule.text):
-        raise UsageError(f"{rule.shown}: the glob matches every key; expected at least one letter, as in *_pin")
 
 
 def _core(glob: str) -> str:

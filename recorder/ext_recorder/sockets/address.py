@@ -74,8 +74,10 @@ class Address:
                 server.bind(self.place)
             else:
                 path = str(self.place)
-                if _is_stale(path):
-                    Path(path).unlink()
+                if Path(path).is_socket():
+                    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+                        if probe.connect_ex(path) == errno.ECONNREFUSED:  # its server has exited
+                            Path(path).unlink()
                 before = os.umask(0o177)  # other users may not connect
                 try:
                     server.bind(path)
@@ -151,17 +153,3 @@ def shut(connection: socket.socket) -> None:
     """End the sending side, even if other processes have the socket open. The peer may have disconnected."""
     with contextlib.suppress(OSError):
         connection.shutdown(socket.SHUT_WR)
-
-
-def _is_stale(path: str) -> bool:
-    """Return True for the socket of a server that has exited."""
-    if not Path(path).is_socket():
-        return False
-    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
-        try:
-            probe.connect(path)
-        except ConnectionRefusedError:
-            return True
-        except OSError:
-            return False
-    return False

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from ext_sdk.core.wire.framing import Framing
 
     from .differences import LiveDifferences
-    from .paired_messages import Identity
 
     # The next events of the cassette, with their lines.
     Soon = Callable[[], Iterable[tuple[Event, int]]]
@@ -205,10 +204,18 @@ class ChildMessages:
             received = Received(self._received, message, payload, last=self._dialect.is_last(message))
             known = self.window.receive(received)
             refusal = None
-            if not known and message.kind == "request" and not self._comes_later(received.identity):
-                self.window.drop(received)
-                live = self._dialect.classify(payload)
-                refusal = self._dialect.refusal(live, _REFUSED, {"reason": "never-recorded"})
+            if not known and message.kind == "request":
+                coming = (
+                    identity(self._recorded(item), last=True)
+                    for event, _ in self._soon()
+                    if isinstance(event, Data) and event.kind == "out"
+                    for item in self.items(event)
+                    if isinstance(item, Frame)
+                )
+                if received.identity not in coming:
+                    self.window.drop(received)
+                    live = self._dialect.classify(payload)
+                    refusal = self._dialect.refusal(live, _REFUSED, {"reason": "never-recorded"})
             return LiveMessage(known, b"" if refusal is None else self._framing.encode(refusal))
         return None
 
@@ -220,16 +227,6 @@ class ChildMessages:
         self.reached = max(self.reached, expected.time)
         if received.message.kind == "request" and expected.message.key is not None:
             self._child_calls.begin(expected.message.key, received.message.id.encode("utf-8", "surrogateescape"))
-
-    def _comes_later(self, expected: Identity) -> bool:
-        """Return True if such a message is recorded among the next events."""
-        return any(
-            identity(self._recorded(item), last=True) == expected
-            for event, _ in self._soon()
-            if isinstance(event, Data) and event.kind == "out"
-            for item in self.items(event)
-            if isinstance(item, Frame)
-        )
 
 
 def _no_message(data: bytes) -> ClassifiedMessage:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ssl
 from base64 import b64decode
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from socket import socket as plain_socket
 
 from .channel import HELLO
@@ -260,19 +260,15 @@ def install(module: Any, redirect: NetworkRedirect) -> None:
 
     def wrap_socket(context: ssl.SSLContext, sock: plain_socket, *args: Any, **named: Any) -> object:
         given = dict(zip(WRAP_SOCKET, args, strict=False)) | named
-        recorded = sock.fileno() in redirect.connections.by_fd
-        if given.get("server_side", False) or (not recorded and _is_connected(sock)):
+        is_live = given.get("server_side", False)
+        if sock.fileno() not in redirect.connections.by_fd:
+            with suppress(OSError):  # it is not connected
+                sock.getpeername()
+                is_live = True
+        if is_live:
             return wrap(context, sock, **given)
         return RecordedTLS.around(sock, context, given.get("server_hostname"), redirect)
 
     module.SSLContext.wrap_socket = wrap_socket
     module.SSLContext.wrap_bio = remember_outgoing(module.SSLContext.wrap_bio)
     Memory(redirect).install(module.SSLObject)
-
-
-def _is_connected(sock: plain_socket) -> bool:
-    try:
-        sock.getpeername()
-    except OSError:
-        return False
-    return True
