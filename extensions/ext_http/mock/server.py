@@ -324,34 +324,31 @@ class Server:
                     self._open.add(secured)
                 connection = secured
                 secured.do_handshake()
-            self._serve_requests(connection)
+            state = h11.Connection(h11.SERVER, max_incomplete_event_size=HEAD_BYTES)
+            reader = RequestReader(connection, state, self._limits)
+            writer = ResponseWriter(connection, state, self._closing)
+            while not self._closing.is_set():
+                try:
+                    request = reader.read()
+                except InvalidRequest as invalid:
+                    self._refuse(writer, invalid.status, invalid.reason, invalid.reason)
+                    return
+                if request is None:
+                    return
+                try:
+                    if not writer.write(self._respond(request), head=request.method == "HEAD"):
+                        return
+                except h11.LocalProtocolError as error:
+                    # A header filled in with a part of the request is not a single header any more.
+                    problem = f"the response to {request.method} {request.target} is not valid HTTP: {error}"
+                    self._refuse(writer, 500, f"the response is not valid HTTP: {error}", problem)
+                    return
+                state.start_next_cycle()
         except (OSError, ValueError) as error:  # the client or this server closed the connection
             if isinstance(error, ssl.SSLError) and not self._closing.is_set():
                 self._journal.add_problem(f"not TLS: {error}")
         finally:
             self._end(connection)
-
-    def _serve_requests(self, connection: socket.socket) -> None:
-        state = h11.Connection(h11.SERVER, max_incomplete_event_size=HEAD_BYTES)
-        reader = RequestReader(connection, state, self._limits)
-        writer = ResponseWriter(connection, state, self._closing)
-        while not self._closing.is_set():
-            try:
-                request = reader.read()
-            except InvalidRequest as invalid:
-                self._refuse(writer, invalid.status, invalid.reason, invalid.reason)
-                return
-            if request is None:
-                return
-            try:
-                if not writer.write(self._respond(request), head=request.method == "HEAD"):
-                    return
-            except h11.LocalProtocolError as error:
-                # A header filled in with a part of the request is not a single header any more.
-                problem = f"the response to {request.method} {request.target} is not valid HTTP: {error}"
-                self._refuse(writer, 500, f"the response is not valid HTTP: {error}", problem)
-                return
-            state.start_next_cycle()
 
     def _refuse(self, writer: ResponseWriter, status: int, text: str, problem: str) -> None:
         self._journal.add_problem(problem)

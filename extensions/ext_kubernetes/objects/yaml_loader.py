@@ -83,7 +83,19 @@ def _documents(text: str, where: str = "") -> Iterator[tuple[int, object]]:
     import yaml
 
     try:
-        aliases = _check_depth(text, where)
+        # Deep nesting is rejected before objects are constructed, because the library recurses in C.
+        depth, aliases = 0, False
+        parser = yaml.CSafeLoader(text)
+        while parser.check_event():
+            event = parser.get_event()
+            if isinstance(event, yaml.CollectionStartEvent):
+                depth += 1
+                if depth > MOST_DEPTH:
+                    line = event.start_mark.line + 1 if event.start_mark else 0
+                    raise NotYaml(f"{where}, line {line}: more than {MOST_DEPTH} levels deep")
+            elif isinstance(event, yaml.CollectionEndEvent):
+                depth -= 1
+            aliases = aliases or isinstance(event, yaml.AliasEvent)
         loader = _loader_class()(text)
         try:
             while loader.check_node():
@@ -101,25 +113,6 @@ def _documents(text: str, where: str = "") -> Iterator[tuple[int, object]]:
         raise NotYaml(f"{place.removeprefix(', ')}: {error.problem or error.context}") from error
     except yaml.YAMLError as error:
         raise NotYaml(f"{where}: {error}") from error
-
-
-def _check_depth(text: str, where: str) -> bool:
-    """Raise NotYaml for deep nesting, because the library recurses in C. Return True if there are aliases."""
-    import yaml
-
-    depth, aliases = 0, False
-    loader = yaml.CSafeLoader(text)
-    while loader.check_event():
-        event = loader.get_event()
-        if isinstance(event, yaml.CollectionStartEvent):
-            depth += 1
-            if depth > MOST_DEPTH:
-                line = event.start_mark.line + 1 if event.start_mark else 0
-                raise NotYaml(f"{where}, line {line}: more than {MOST_DEPTH} levels deep")
-        elif isinstance(event, yaml.CollectionEndEvent):
-            depth -= 1
-        aliases = aliases or isinstance(event, yaml.AliasEvent)
-    return aliases
 
 
 def _check_size(value: object, known: dict[int, int], where: str) -> int:
