@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 AUTO = "auto"
 # Most bytes that are held back, stderr included; after that, the most likely protocol is used.
 HELD_BYTES = 16_777_216
+_HTTP_VERSIONS = frozenset((b"HTTP/1.1", b"HTTP/1.0"))
 
 
 class DetectedProtocol:
@@ -61,16 +62,12 @@ def detect_protocol(
             size += len(data)
             if connection == "0" or stream == "err":
                 continue
-            if connection and stream == "in" and not framing and _is_http_request(data):
-                return DetectedProtocol("http", "http", chain(held, batches))
+            if connection and stream == "in" and not framing:
+                words = data.partition(b"\r\n")[0].split(b" ")  # of the first line of an HTTP/1.1 request
+                if len(words) == 3 and words[0].isalpha() and words[0].isupper() and words[2] in _HTTP_VERSIONS:
+                    return DetectedProtocol("http", "http", chain(held, batches))
             detector.receive("in" if stream == "in" else "out", data)
         if detector.found or size > HELD_BYTES:
             break
         keep(queue)
     return DetectedProtocol(*detector.settle(), chain(held, batches))
-
-
-def _is_http_request(data: bytes) -> bool:
-    """Return True for the beginning of an HTTP/1.1 request."""
-    line = data.partition(b"\r\n")[0].split(b" ")
-    return len(line) == 3 and line[0].isalpha() and line[0].isupper() and line[2] in {b"HTTP/1.1", b"HTTP/1.0"}

@@ -406,7 +406,10 @@ class StdioProxy:
         And what the host has not yet read of the child's output would be in a pipe, there to be read after the exit.
         """
         wire = self._wire
-        if not wire.streams or _fork():
+        try:
+            if not wire.streams or os.fork() != 0:
+                return
+        except OSError:  # it cannot be forked: this process continues as the original one
             return
         for fd in (self._signals.fd, self._queue.report, self._queue.pipe):
             wire.unwatch(fd)
@@ -433,11 +436,3 @@ class StdioProxy:
 
 def leave_open() -> None:
     """Do nothing: standard error stays open for our own messages."""
-
-
-def _fork() -> bool:
-    """Return True if this process continues as the original one, also if it could not be forked."""
-    try:
-        return os.fork() != 0
-    except OSError:
-        return True

@@ -47,7 +47,16 @@ class Secret:
         self.rule = rule
         self.value = value
         self.plain = _plain(value)
-        self.base64 = _base64(value)
+        from binascii import b2a_base64
+
+        cores: dict[bytes, tuple[bytes, bool, bool]] = {}
+        for offset in range(3):
+            bits = 8 * offset, 8 * (offset + len(value))
+            first, last = -(-bits[0] // 6), bits[1] // 6
+            core = b2a_base64(bytes(offset) + value, newline=False)[first:last]
+            for alphabet in (core, core.replace(b"+", b"-").replace(b"/", b"_")):
+                cores[alphabet] = (alphabet, bits[0] % 6 != 0, bits[1] % 6 != 0)
+        self.base64 = tuple(cores.values())
         self.hexadecimal = value.hex().encode()
         self.needles = (*self.plain, *(core for core, _, _ in self.base64))
         self.numeric = tuple(needle for needle in (*self.needles, self.hexadecimal) if _NUMERIC.issuperset(needle))
@@ -82,17 +91,3 @@ def _plain(value: bytes) -> tuple[bytes, ...]:
     encodings += [value.replace(b"'", quote) for quote in (b"'\\''", b"'\"'\"'")]
     encodings.append(b"".join(b"\\%c" % byte if byte in _OF_SHELLS else b"%c" % byte for byte in value))  # printf %q
     return tuple(dict.fromkeys(encodings))
-
-
-def _base64(value: bytes) -> tuple[tuple[bytes, bool, bool], ...]:
-    """Return the base64 of the value at each offset; see `Secret.base64`."""
-    from binascii import b2a_base64
-
-    cores: dict[bytes, tuple[bytes, bool, bool]] = {}
-    for offset in range(3):
-        bits = 8 * offset, 8 * (offset + len(value))
-        first, last = -(-bits[0] // 6), bits[1] // 6
-        core = b2a_base64(bytes(offset) + value, newline=False)[first:last]
-        for alphabet in (core, core.replace(b"+", b"-").replace(b"/", b"_")):
-            cores[alphabet] = (alphabet, bits[0] % 6 != 0, bits[1] % 6 != 0)
-    return tuple(cores.values())

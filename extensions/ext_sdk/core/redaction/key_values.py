@@ -189,7 +189,13 @@ def _value(view: View, match: re.Match[bytes], start: int) -> tuple[int, int]:
     before = text[max(0, start - _LINE_PREFIX) : start]
     line = before[max(before.rfind(b"\n"), before.rfind(b"\0")) + 1 :]
     if len(line) < _LINE_PREFIX and line.strip(_BULLETS).lower() in _BEFORE_VARIABLE:
-        return _rest_of_line(text, at, indentation=len(line) - len(line.lstrip(b" ")))
+        if block := _BLOCK.match(text, at):
+            return _block(text, block.end(), len(line) - len(line.lstrip(b" ")))
+        found = _REST_OF_LINE.match(text, at)
+        end = found.end() if found else at
+        quoted = _QUOTED_LINE.get(text[at : at + 1])
+        inner = quoted.match(text, at, end) if quoted else None
+        return inner.span(1) if inner else (at, end)
     if match[2] == b"=":
         return _simple(text, at, _WORD)
     if match[1] or before.rstrip()[-1:] in _BEFORE_MEMBER:
@@ -204,17 +210,6 @@ def _simple(text: bytes, at: int, pattern: re.Pattern[bytes]) -> tuple[int, int]
     quoted = _QUOTED.get(text[at : at + 1])
     found = quoted.match(text, at) if quoted else pattern.match(text, at)
     return found.span(1 if quoted else 0) if found else (at, at)
-
-
-def _rest_of_line(text: bytes, at: int, *, indentation: int) -> tuple[int, int]:
-    block = _BLOCK.match(text, at)
-    if block:
-        return _block(text, block.end(), indentation)
-    found = _REST_OF_LINE.match(text, at)
-    end = found.end() if found else at
-    quoted = _QUOTED_LINE.get(text[at : at + 1])
-    inner = quoted.match(text, at, end) if quoted else None
-    return inner.span(1) if inner else (at, end)
 
 
 def _block(text: bytes, at: int, indentation: int) -> tuple[int, int]:

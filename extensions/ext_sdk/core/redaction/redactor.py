@@ -118,18 +118,18 @@ class Redactor:
         text = data.decode("latin-1")
         lowered = text.lower() if text.isascii() else data.lower().decode("latin-1")
         rules = self._rules and _may_be_secret(data, text, lowered)
-        if rules or (self._needles and self._may_be_known(text, lowered)):
-            return rules
+        if rules:
+            return True
+        if self._needles:
+            for needle in self._needles:
+                if needle in text:
+                    return False
+            for needle in self._lowered_needles:
+                if needle in lowered:
+                    return False
+            if _has_any(_ESCAPES, lowered):
+                return False
         return rules if self._own is not None and self._own.may_find(lowered) else None
-
-    def _may_be_known(self, text: str, lowered: str) -> bool:
-        for needle in self._needles:
-            if needle in text:
-                return True
-        for needle in self._lowered_needles:
-            if needle in lowered:
-                return True
-        return _has_any(_ESCAPES, lowered)
 
     def _note_needles(self) -> None:
         known = (*self._secrets, *self._learned)

@@ -50,20 +50,20 @@ _END: Final = b"-----END "
 
 def find_shapes(view: View) -> Iterator[Finding]:
     """Yield tokens of well-known formats, credentials in headers and URLs, and private keys."""
-    yield from _tokens(view)
-    yield from _credentials(view)
+    text = view.text
+    for rule, token in candidates(text):
+        for match in _compiled(token).finditer(text):
+            if not beside_placeholder(text, *match.span()):
+                yield in_view(view, *match.span(), rule)
+    for rule, needle, pattern in _PARTS:
+        if needle in view.lowered:
+            for match in pattern.finditer(text):
+                if _is_credential(rule, match[1]) and not beside_placeholder(text, match.start(), match.end(1)):
+                    yield in_view(view, *match.span(1), rule)
     if b"-----begin " in view.lowered:
         yield from _private_keys(view)
     elif line := _KEY_LINE.fullmatch(view.text):
         yield in_view(view, *line.span(1), "private-key")
-
-
-def _tokens(view: View) -> Iterator[Finding]:
-    text = view.text
-    for rule, pattern in candidates(text):
-        for match in _compiled(pattern).finditer(text):
-            if not beside_placeholder(text, *match.span()):
-                yield in_view(view, *match.span(), rule)
 
 
 @lru_cache(maxsize=256)
@@ -74,15 +74,6 @@ def _compiled(pattern: str) -> re.Pattern[bytes]:
     """
     literal = found[0] if (found := _LITERAL.match(pattern)) else ""
     return re.compile(f"{literal}(?<![A-Za-z0-9]{literal}){pattern[len(literal) :]}".encode())
-
-
-def _credentials(view: View) -> Iterator[Finding]:
-    text, lowered = view.text, view.lowered
-    for rule, needle, pattern in _PARTS:
-        if needle in lowered:
-            for match in pattern.finditer(text):
-                if _is_credential(rule, match[1]) and not beside_placeholder(text, match.start(), match.end(1)):
-                    yield in_view(view, *match.span(1), rule)
 
 
 def _is_credential(rule: str, value: bytes) -> bool:

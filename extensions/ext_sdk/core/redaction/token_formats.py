@@ -133,15 +133,6 @@ _HEXADECIMAL: Final = frozenset("0123456789abcdef")
 BASE64_JSON: Final = ("eyJ", "eyAi", "ewo", "W3si")
 
 
-def _split(prefix: str) -> tuple[str, str]:
-    """Return the separator that a prefix ends with and the characters before it; empty if it is searched by itself."""
-    separator = prefix[-1]
-    tail = prefix[:-1].rpartition(separator)[2][-_TAIL:]
-    if separator not in "_-." or not prefix.islower() or tail in _COMMON_TAILS:
-        return "", ""
-    return (separator, tail) if len(tail) == _TAIL or prefix[0] == separator else ("", "")
-
-
 def _gate(prefix: str) -> str:
     """Return a character of a prefix that few texts have."""
     capital = min((character for character in prefix if character.isupper()), default="")
@@ -167,10 +158,12 @@ class _Prefixes:
         self.exact: dict[str, dict[str, list[int]]] = {}
         for position, (_, prefixes, _) in enumerate(TOKENS):
             for prefix in prefixes.split():
-                separator, tail = _split(prefix)
+                separator = prefix[-1]
+                tail = prefix[:-1].rpartition(separator)[2][-_TAIL:]
+                is_split = separator in "_-." and prefix.islower() and tail not in _COMMON_TAILS
                 if prefix == _SHORT:
                     self.short.append(position)
-                elif separator:
+                elif is_split and (len(tail) == _TAIL or prefix[0] == separator):
                     self.tails.setdefault(separator, {}).setdefault(tail, []).append(position)
                 else:
                     table = self.lowered if prefix == prefix.lower() else self.exact
