@@ -64,8 +64,14 @@ class Substitution:
             return data
         if len(present) > 1:
             return self._replaced(data, present)
-        pieces = data.split(present[0])
-        return self._table[present[0]].join(pieces) if _is_usual(pieces) else self._replaced_one(data, present[0])
+        # A path between quotation marks, or before a slash, is between boundaries. This check takes a third
+        # of the time of a search for boundaries.
+        before, *others = pieces = data.split(present[0])
+        for after in others:
+            if before[-1:] != b'"' or after[:1] not in _USUAL_ENDS:
+                return self._replaced_one(data, present[0])
+            before = after
+        return self._table[present[0]].join(pieces)
 
     def _replaced_one(self, data: bytes, old: bytes) -> bytes:
         """Replace one text; `_replaced` replaces several."""
@@ -101,19 +107,6 @@ class Substitution:
             return data
         parts.append(data[position:])
         return b"".join(parts)
-
-
-def _is_usual(pieces: list[bytes]) -> bool:
-    """Return True if paths were cut out: each after a quotation mark, and before another one or a slash.
-
-    These are boundaries on both sides. The check takes a third of the time of a search for boundaries.
-    """
-    before = pieces[0]
-    for after in pieces[1:]:
-        if before[-1:] != b'"' or after[:1] not in _USUAL_ENDS:
-            return False
-        before = after
-    return True
 
 
 def _find(data: bytes, old: bytes, start: int) -> int:

@@ -31,9 +31,14 @@ def scan_id(payload: bytes) -> tuple[Kind, int, int] | None:
     The id is a decimal number or a string of letters, digits and hyphens, so that equal ids have equal bytes.
     """
     seen = scan_first_id(payload)
-    if seen is None:
-        return _id_last(payload)
-    return None if payload.find(_NAME, seen[2]) >= 0 else seen
+    if seen is not None:
+        return None if payload.find(_NAME, seen[2]) >= 0 else seen
+    # The id may be the last member: an unescaped `"id":N}` at the end is that of the message.
+    start = payload.rfind(_LAST) + len(_LAST)
+    if start < len(_LAST) or payload[-1:] != b"}" or payload.find(_NAME) != start - 5:
+        return None
+    kind = _FIRST_MEMBERS.get(payload[1:9])
+    return (kind, start, len(payload) - 1) if kind and is_simple_id(payload[start:-1]) else None
 
 
 def scan_first_id(payload: bytes) -> tuple[Kind, int, int] | None:
@@ -52,15 +57,6 @@ def scan_first_id(payload: bytes) -> tuple[Kind, int, int] | None:
         return None
     id = payload[start:end]
     return (kind, start, end) if (id.isdigit() and id[0] != _ZERO) or is_simple_id(id) else None
-
-
-def _id_last(payload: bytes) -> tuple[Kind, int, int] | None:
-    """Return the same if the id is the last member: an unescaped `"id":N}` at the end is that of the message."""
-    start = payload.rfind(_LAST) + len(_LAST)
-    if start < len(_LAST) or payload[-1:] != b"}" or payload.find(_NAME) != start - 5:
-        return None
-    kind = _FIRST_MEMBERS.get(payload[1:9])
-    return (kind, start, len(payload) - 1) if kind and is_simple_id(payload[start:-1]) else None
 
 
 def is_simple_id(token: bytes) -> bool:

@@ -239,14 +239,9 @@ class EventEncoder:
 
     def _is_held(self, name: str, part: _Part, item: Frame) -> bool:
         """Hold a message back that may be a piece of a text; release those before it if it is not."""
-        if b'"id"' not in item.payload and may_be_delta(item.payload):
-            self._hold(name, part, StreamedText(self._time, item))
-            return True
-        self._release(name)
-        return False
-
-    def _hold(self, name: str, part: _Part, delta: StreamedText) -> None:
-        """Hold a notification of the child back: its text may continue in the next one."""
+        if b'"id"' in item.payload or not may_be_delta(item.payload):
+            self._release(name)
+            return False
         deltas = self._deltas.get(name)
         if deltas is None:
 
@@ -258,8 +253,10 @@ class EventEncoder:
 
             assert self._replacements is not None
             deltas = self._deltas[name] = SplitSecrets(self._replacements, write)
+        delta = StreamedText(self._time, item)
         deltas.take(delta)
         self._lines.append(delta)
+        return True
 
     def _release(self, name: str) -> None:
         if deltas := self._deltas.get(name):

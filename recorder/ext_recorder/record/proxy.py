@@ -245,8 +245,19 @@ class StdioProxy:
         for stream, _ in list(self._wire.streams.values()):
             if stream.name.startswith("in"):
                 self._wire.close(stream)
-            else:
-                self._drain(stream)
+                continue
+            os.set_blocking(stream.source, False)
+            taken = 0  # of what the child has left in its pipe
+            while taken < DRAIN_BYTES and not stream.ended:
+                try:
+                    data = os.read(stream.source, CHUNK_BYTES)
+                except BlockingIOError:  # a process that the child has started could still write here
+                    break
+                self._queue.keep(monotonic() - self.started, stream.name, data)
+                stream.held += data
+                stream.ended = not data
+                taken += len(data)
+            self._wire.push(stream)
         assert self._status is not None  # `_running` ends by it
         self._note("exit", exit_status(self._status))
         return self._status
@@ -383,21 +394,6 @@ class StdioProxy:
         self._pause(on=False)
 
     # --- The end ------------------------------------------------------------------------------------------------------
-
-    def _drain(self, stream: ProxyStream) -> None:
-        """Forward what the child has left in its pipe."""
-        os.set_blocking(stream.source, False)
-        taken = 0
-        while taken < DRAIN_BYTES and not stream.ended:
-            try:
-                data = os.read(stream.source, CHUNK_BYTES)
-            except BlockingIOError:  # a process that the child has started could still write here
-                break
-            self._queue.keep(monotonic() - self.started, stream.name, data)
-            stream.held += data
-            stream.ended = not data
-            taken += len(data)
-        self._wire.push(stream)
 
     def linger(self) -> None:
         """Fork a process that continues to forward, unrecorded, if a reader still needs it.

@@ -51,9 +51,16 @@ def find_members(message: bytes, lowered: bytes, names: Names = TELLING) -> Iter
         key, opening = _key(message, match)
         value = _value_position(lowered, match, opening) if key and names.tells(key) else -1
         if value >= 0 and not (key == "token" and _PROBABILITY.match(lowered, value)):
-            for finding in _member_values(message, value, match[1], key, names):
-                yield finding
-                at = max(at, finding.end)
+            rule = f"key.{rule_name(key.lstrip('-'))}"
+            following = _LIST.match(message, value)  # the values of a list are findings one by one
+            while True:
+                value, found = _member_value(message, following.end() if following else value, match[1], rule, names)
+                for finding in found:
+                    yield finding
+                    at = max(at, finding.end)
+                following = _NEXT.match(message, value) if following else None
+                if not following:
+                    break
 
 
 def _key(message: bytes, match: re.Match[bytes]) -> tuple[str, int]:
@@ -79,18 +86,6 @@ def _value_position(lowered: bytes, match: re.Match[bytes], opening: int) -> int
         value = _BEFORE_VALUE.match(lowered, after)
         return value.end() if value else -1
     return -1
-
-
-def _member_values(message: bytes, at: int, quote: bytes, key: str, names: Names) -> Iterator[Finding]:
-    rule = f"key.{rule_name(key.lstrip('-'))}"
-    if not message.startswith(b"[", at):
-        yield from _member_value(message, at, quote, rule, names)[1]
-        return
-    following: re.Match[bytes] | None = _LIST.match(message, at)
-    while following:
-        end, found = _member_value(message, following.end(), quote, rule, names)
-        yield from found
-        following = _NEXT.match(message, end)
 
 
 def _member_value(message: bytes, at: int, quote: bytes, rule: str, names: Names) -> tuple[int, Iterable[Finding]]:

@@ -193,7 +193,12 @@ def _by_rules(message: bytes, seen: View) -> Iterator[Finding]:
     lowered = message.lower()
     yield from find_members(message, lowered)
     if has_control(message) and (plain := plain_view(seen)).is_rewritten:
-        yield from _beside_controls(message, seen)
+        # A control sequence may be between a key and its value, or the only separator of a word and a token.
+        unseen = plain_view(View(message))
+        yield from below(unseen, find_members(unseen.text, unseen.text.lower()))
+        spaced = plain_view(seen, b" ")
+        yield from find_shapes(spaced)
+        yield from _in_base64(spaced)
         seen = plain
     yield from _in_text(seen)
     if b"secret" in lowered and b"kind" in lowered:
@@ -207,18 +212,6 @@ def _in_text(seen: View, *, quoted: bool = False) -> Iterator[Finding]:
     yield from find_shapes(seen)
     yield from find_options(seen)
     yield from _in_base64(seen)
-
-
-def _beside_controls(message: bytes, seen: View) -> Iterator[Finding]:
-    """Yield findings that need control sequences of terminals removed, or replaced by spaces.
-
-    One may be between a key and its value, or the only separator of a word and a token.
-    """
-    plain = plain_view(View(message))
-    yield from below(plain, find_members(plain.text, plain.text.lower()))
-    spaced = plain_view(seen, b" ")
-    yield from find_shapes(spaced)
-    yield from _in_base64(spaced)
 
 
 def _in_base64(seen: View) -> Iterator[Finding]:
