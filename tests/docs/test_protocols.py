@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ext_recorder.protocols import NAMES as PROTOCOLS
 from ext_recorder.protocols.dialect import DIALECTS
 from tests.docs.pages import ROOT
 
@@ -48,7 +47,3 @@ def row(dialect: Dialect) -> list[str]:
 
 def test_the_table_of_protocols_is_what_the_dialects_are() -> None:
     assert table() == [row(dialect) for dialect in DIALECTS.values()]
-
-
-def test_every_protocol_can_be_asked_for() -> None:
-    assert set(PROTOCOLS) == set(DIALECTS)

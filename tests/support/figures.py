@@ -1,4 +1,4 @@
-"""Figures of the source: sizes of modules and folders, functions used once, import cycles."""
+"""Figures of the source: sizes of modules and folders, functions called once, import cycles."""
 
 from __future__ import annotations
 
@@ -54,15 +54,17 @@ class Module:
         """Return all functions and methods."""
         return [node for node in self.nodes if isinstance(node, Function)]
 
-    def used_once(self) -> Iterator[str]:
-        """Yield the names of private functions that the module uses in one place."""
-        uses = Counter(
-            node.id if isinstance(node, ast.Name) else node.attr
-            for node in self.nodes
-            if isinstance(node, ast.Name | ast.Attribute)
-        )
+    def called_once(self) -> Iterator[str]:
+        """Yield the names of private functions that the module calls in one place, and does not use otherwise."""
+        uses: Counter[str] = Counter()
+        calls: Counter[str] = Counter()
+        for node in self.nodes:
+            if isinstance(node, ast.Name | ast.Attribute):
+                uses[_name(node)] += 1
+            elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name | ast.Attribute):
+                calls[_name(node.func)] += 1
         private = {node.name for node in self.functions if node.name.startswith("_") and not node.name.startswith("__")}
-        return (f"{self.name}: {name}" for name in sorted(private) if uses[name] == 1)
+        return (f"{self.name}: {name}" for name in sorted(private) if uses[name] == calls[name] == 1)
 
     def imports(self, modules: Mapping[str, Module]) -> set[str]:
         """Return the modules that this one imports, in functions and for types only, too."""
@@ -76,6 +78,10 @@ class Module:
                 submodules = {f"{origin}.{alias.name}" for alias in node.names}
                 imported |= submodules if submodules <= modules.keys() else submodules | {origin}
         return imported & modules.keys() - {self.dotted}
+
+
+def _name(node: ast.Name | ast.Attribute) -> str:
+    return node.id if isinstance(node, ast.Name) else node.attr
 
 
 def modules() -> dict[str, Module]:
