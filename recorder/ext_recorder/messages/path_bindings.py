@@ -294,7 +294,7 @@ class RewriteBindings(RecordBindings):
 
     Args:
         dialect: of the session.
-        playing: the bindings of the cassette, with what they stand for now.
+        playing: the bindings of the cassette, with their live values.
         home: HOME, or "".
     """
 

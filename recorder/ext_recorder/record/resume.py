@@ -61,14 +61,14 @@ def run_new_episodes(session: RecordingConfig, options: Options) -> int:
     """
     claim_standard_files()
     outlets: dict[Output, OutputSink] = {"out": host_outlet(1), "err": host_outlet(2)}
-    said: list[bytes] = []  # by the host
+    received: list[bytes] = []  # from the host
     report: Report | None = None
     try:
         with Reader(session.cassette) as reader:
             stage = make_action_buffer(reader.header, options)
             player = make_player(reader, stage, options)
             introduce(session.cassette, reader.header, options, outlets["err"])
-            player.on_host_data = said.append
+            player.on_host_data = received.append
             player.diverges = True
             try:
                 report = reporting(options.report, session.cassette, player)
@@ -89,17 +89,17 @@ def run_new_episodes(session: RecordingConfig, options: Options) -> int:
     for line in dropped.splitlines():
         write_message(outlets["err"], line)
     session.protocol, session.framing = header.protocol, header.framing
-    heard = b"".join(said)
-    return _go_on(session, outlets["err"], heard[: len(heard) - len(rest)], rest, report)
+    data = b"".join(received)
+    return _go_on(session, outlets["err"], data[: len(data) - len(rest)], rest, report)
 
 
-def _go_on(session: RecordingConfig, stderr: OutputSink, heard: bytes, rest: bytes, report: Report | None) -> int:
+def _go_on(session: RecordingConfig, stderr: OutputSink, answered: bytes, rest: bytes, report: Report | None) -> int:
     """Start the command, bring it up to date, and record the rest of the session.
 
     Args:
         session: configuration of the recording.
         stderr: standard error of the host.
-        heard: input of the host that has been answered.
+        answered: input of the host that has been answered.
         rest: its further input.
         report: report of `--report`; None without that option.
     """
@@ -108,7 +108,7 @@ def _go_on(session: RecordingConfig, stderr: OutputSink, heard: bytes, rest: byt
     child = spawn(session.command)
     signals.catch_ignored()
     queue = writer_process.start(session, child.pid)  # it ends the child, too, if this process is killed
-    _ChildCatchUp(child, DIALECTS[session.protocol], FRAMINGS[session.framing], signals.fd).up(heard)
+    _ChildCatchUp(child, DIALECTS[session.protocol], FRAMINGS[session.framing], signals.fd).up(answered)
     proxy = StdioProxy(child, signals, queue, stderr)
     proxy.say(rest)
     status = proxy.run()
@@ -142,10 +142,10 @@ class _ChildCatchUp:
         self._errors = ByteChannel(child.stderr)
         self._signals = signals
 
-    def up(self, heard: bytes) -> None:
+    def up(self, answered: bytes) -> None:
         """Send the input of the host to the child."""
         decoder = self._framing.decoder()
-        decoder.receive_data(heard)
+        decoder.receive_data(answered)
         decoder.receive_eof()
         while (item := decoder.next_event()) is not None and not self._ended:
             wire = item.wire
