@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from ext_sdk.core import gevals_spec
 from ext_sdk.core.wire.json_codec import dumps
 
+from .line_limit import ID_LIMIT_BYTES, LINE_LIMIT_BYTES
 from .schema import params_schema
 
 if TYPE_CHECKING:
@@ -105,7 +106,7 @@ def _members(
     return members
 
 
-LIMIT_BYTES = 60 * 1024  # as for every line, see `line_limit`
+LIMIT_BYTES = LINE_LIMIT_BYTES - ID_LIMIT_BYTES - 64  # of the manifest; the response adds its id and under 64 bytes
 
 
 class Detail(NamedTuple):
@@ -115,11 +116,13 @@ class Detail(NamedTuple):
         depth: depth of descriptions: 1 for arguments alone, 2 for their members too.
         short: first sentences instead of complete descriptions.
         unions: extract repeated alternatives.
+        bare: omit defaults that are empty or false, and all but the first paragraph of the operation's description.
     """
 
     depth: int
     short: bool = True
     unions: bool = False
+    bare: bool = False
 
 
 ALL = 1000  # deeper than schemas are
@@ -130,8 +133,9 @@ DETAILS = (
     Detail(ALL),
     Detail(2, unions=True),
     Detail(1, unions=True),
-    Detail(0),
-    Detail(0, unions=True),
+    Detail(1, unions=True, bare=True),
+    Detail(0, bare=True),
+    Detail(0, unions=True, bare=True),
 )
 
 
@@ -178,7 +182,7 @@ def _size(value: object) -> int:
 def _operations(extension: Definition, detail: Detail) -> dict[str, object]:
     return {
         name: {
-            "description": operation.description,
+            "description": operation.description.partition("\n\n")[0] if detail.bare else operation.description,
             "params": extract_definitions(
                 _described(params_schema(operation.args_type), detail, 0), unions=detail.unions
             ),
@@ -188,7 +192,7 @@ def _operations(extension: Definition, detail: Detail) -> dict[str, object]:
 
 
 def _described(schema: Schema, detail: Detail, depth: int) -> Schema:
-    """Return a schema with its descriptions shortened. A property may itself be named `description`.
+    """Return a schema with its descriptions shortened. A property may itself be named `description` or `default`.
 
     Args:
         schema: of the arguments, or of something within them.
@@ -200,6 +204,8 @@ def _described(schema: Schema, detail: Detail, depth: int) -> Schema:
         if key == "description" and isinstance(value, str):
             if depth <= detail.depth:
                 shorter[key] = value.partition(". ")[0] if detail.short else value
+        elif key == "default" and detail.bare and not (any(value.values()) if isinstance(value, dict) else value):
+            continue
         elif key == "properties" and isinstance(value, dict):
             shorter[key] = {name: _described(item, detail, depth + 1) for name, item in value.items()}
         elif key == "anyOf" and isinstance(value, list):

@@ -117,7 +117,7 @@ def test_descriptions_are_their_first_sentence_where_there_is_little() -> None:
     assert found["choice"]["description"] == "Short"
 
 
-@pytest.mark.parametrize(("count", "depth"), [(83, 3), (92, 2), (104, 1), (140, 0)])
+@pytest.mark.parametrize(("count", "depth"), [(87, 3), (96, 2), (108, 1), (145, 0)])
 def test_descriptions_of_what_is_deep_within_go_first(count: int, depth: int) -> None:
     manifest = extension_of(count, Outer).manifest()
     assert len(dumps(manifest).encode()) <= LIMIT_BYTES
@@ -130,7 +130,7 @@ def test_descriptions_of_what_is_deep_within_go_first(count: int, depth: int) ->
 
 def test_descriptions_are_shortened_in_one_operation_after_the_other() -> None:
     """One argument more does not cost all operations their descriptions."""
-    extension = extension_of(18)
+    extension = extension_of(19)
     extension.add(Operation("large", operation("large", Choices).function))
     extension.add(Operation("other-name", operation("operation-0").function, same_as="operation-0"))
     manifest = extension.manifest()
@@ -144,7 +144,7 @@ def test_descriptions_are_shortened_in_one_operation_after_the_other() -> None:
 
 def test_alternatives_that_are_repeated_are_told_once_where_that_makes_room() -> None:
     assert "$defs" not in params_of(extension_of(10, Choices))
-    assert params_of(extension_of(80, Choices))["$defs"].keys() == {"one"}
+    assert params_of(extension_of(85, Choices))["$defs"].keys() == {"one"}
 
 
 def test_descriptions_are_left_out_where_there_is_none() -> None:
@@ -159,6 +159,16 @@ def test_descriptions_are_left_out_where_there_is_none() -> None:
     assert set(found) == {"description", "listOf", "choice", "as", "scope"}
 
 
+def test_empty_defaults_and_later_paragraphs_are_left_out_last() -> None:
+    extension = extension_of(150, Outer)
+    for name in extension.operations:
+        extension.operations[name].description = "Do it.\n\nAt length."
+    operations = extension.manifest()["operations"]
+    assert isinstance(operations, dict)
+    assert {operation["description"] for operation in operations.values()} == {"Do it."}
+    assert not any("default" in operation["params"]["properties"]["outer"] for operation in operations.values())
+
+
 def test_more_operations_than_a_line_holds_are_told() -> None:
-    with pytest.raises(ValueError, match="'probe' does not fit on a line of 61440 bytes: too many operations"):
+    with pytest.raises(ValueError, match="'probe' does not fit on a line of 64447 bytes: too many operations"):
         extension_of(400).manifest()
