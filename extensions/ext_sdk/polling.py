@@ -24,6 +24,23 @@ if TYPE_CHECKING:
 _NEVER = float("inf")
 
 
+class Clock:
+    """Clock that deadlines use: the system's monotonic time. `ext_sdk.testing.FakeClock` replaces it in tests."""
+
+    __slots__ = ()
+
+    def now(self) -> float:
+        """Return the time in seconds, from any origin."""
+        return time.monotonic()
+
+    def wait(self, stopped: threading.Event, seconds: float) -> None:
+        """Wait, at most until `stopped` is set."""
+        stopped.wait(seconds)
+
+
+_SYSTEM = Clock()
+
+
 class Deadline:
     """Time on the monotonic clock, and a signal to stop before it.
 
@@ -31,12 +48,13 @@ class Deadline:
         seconds: from now; None: unlimited.
         stopped: set when the call must end at once: the host has gone, or the extension shuts down.
         latest: seconds from now after which the result is lost, because the server responds without it; None: never.
+        clock: default: the system's.
 
     Attributes:
         seconds: as given; infinite if unlimited.
     """
 
-    __slots__ = ("_at", "_began", "_latest", "seconds", "stopped")
+    __slots__ = ("_at", "_began", "_clock", "_latest", "seconds", "stopped")
 
     def __init__(
         self,
@@ -44,8 +62,10 @@ class Deadline:
         stopped: threading.Event | None = None,
         *,
         latest: float | None = None,
+        clock: Clock = _SYSTEM,
     ) -> None:
-        now = self._began = time.monotonic()
+        self._clock = clock
+        now = self._began = clock.now()
         self.seconds = _NEVER if seconds is None else seconds
         self._at = now + self.seconds
         self._latest = _NEVER if latest is None else now + latest
@@ -55,18 +75,22 @@ class Deadline:
         """Return the seconds left, 0.0 when over or stopped; infinite if unlimited."""
         if self.stopped.is_set():
             return 0.0
-        return max(0.0, self._at - time.monotonic())
+        return max(0.0, self._at - self._clock.now())
 
     def elapsed(self) -> float:
         """Return the seconds since the call began."""
-        return time.monotonic() - self._began
+        return self._clock.now() - self._began
+
+    def now(self) -> float:
+        """Return the time of the deadline's clock in seconds, from any origin."""
+        return self._clock.now()
 
     def remaining_for_result(self) -> float:
         """Return the seconds left to clean up and return a result, 0.0 if over; infinite if unlimited.
 
         This is longer than `remaining()`: an operation may stop its work at the deadline and still report it.
         """
-        return max(0.0, self._latest - time.monotonic())
+        return max(0.0, self._latest - self._clock.now())
 
     @property
     def expired(self) -> bool:
@@ -78,7 +102,7 @@ class Deadline:
         if duration is None:
             return self
         seconds = duration if isinstance(duration, (int, float)) else duration.seconds
-        earlier = Deadline(seconds, self.stopped)
+        earlier = Deadline(seconds, self.stopped, clock=self._clock)
         earlier._at = min(earlier._at, self._at)
         earlier._latest = self._latest
         earlier._began = self._began
@@ -86,7 +110,7 @@ class Deadline:
 
     def wait(self, seconds: float) -> bool:
         """Wait, but not beyond the deadline. Return True if time is left; False at once when stopped."""
-        self.stopped.wait(min(seconds, self.remaining(), threading.TIMEOUT_MAX))
+        self._clock.wait(self.stopped, min(seconds, self.remaining(), threading.TIMEOUT_MAX))
         return not self.expired
 
 
@@ -159,7 +183,7 @@ def attempts_until(
     reserve: Callable[[float], float] | None = at_deadline,
     wait: Callable[[float], bool] | None = None,
     jitter: float = JITTER,
-    clock: Callable[[], float] = time.monotonic,
+    clock: Callable[[], float] | None = None,
     uniform: Callable[[float, float], float] | None = None,
 ) -> Iterator[Attempt]:
     """Yield attempts: the first one at once, the others after pauses, until the deadline.
@@ -177,9 +201,10 @@ def attempts_until(
         wait: waits up to the given time; returns True if a notification ended it early. Default: `deadline.wait`. It
             must return soon after `deadline.stopped` is set, see `interruptible`.
         jitter: share of each pause by which chance may shorten or lengthen it; 0.0 suits local resources.
-        clock: returns the current time.
+        clock: returns the current time. Default: that of the deadline.
         uniform: returns a random number between two. Default: `random.uniform`.
     """
+    clock = clock or deadline.now
     began = clock()
     attempt = Attempt(1, last=deadline.expired, clock=clock, began=began)
     while True:
