@@ -15,13 +15,20 @@ from .errors import OperationFailed
 from .polling import Deadline
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Mapping
+    from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
+
+    from typing_extensions import TypeVar as TypeVarWithDefault  # of Python 3.13; never imported at run time
 
     from ext_sdk.core.redaction.redactor import Redactor
 
     from .args import Config
+    from .duration import Duration
+    from .process import CommandRun
 
     C = TypeVar("C", bound=Config)
+    ConfigType_co = TypeVarWithDefault("ConfigType_co", bound=Config, default=Config, covariant=True)
+else:
+    ConfigType_co = TypeVar("ConfigType_co", covariant=True)
 
 
 class Place(NamedTuple):
@@ -188,8 +195,11 @@ class Artifacts:
                 return path
 
 
-class Context:
-    """Context of one call.
+OUTPUT_LIMIT = 4 * 1024 * 1024  # bytes of each output of a command that `Context.run` keeps
+
+
+class Context(Generic[ConfigType_co]):
+    """Context of one call. `Context[MyConfig]` has the configuration of an `Extension(config=MyConfig)`.
 
     Attributes:
         workdir: the task's directory, absolute; relative paths in arguments start here. It need not exist.
@@ -232,7 +242,7 @@ class Context:
         agent: Agent | None = None,
         deadline: Deadline | None = None,
         log: Log,
-        config: Config,
+        config: ConfigType_co,
         secrets: Secrets,
         states: States,
         artifacts: Artifacts,
@@ -261,6 +271,58 @@ class Context:
         if not isinstance(self.config, kind):
             raise TypeError(f"expected a configuration of the type {kind.__name__}, found {type(self.config).__name__}")
         return self.config
+
+    def run(
+        self,
+        command: Sequence[str],
+        *,
+        cwd: str = ".",
+        env: Mapping[str, str] | None = None,
+        stdin: str | bytes | None = None,
+        timeout: Duration | float | None = None,
+        exit_codes: Collection[int] | None = (0,),
+        output_limit: int = OUTPUT_LIMIT,
+        limits: Mapping[int, int] | None = None,
+    ) -> CommandRun:
+        """Run a command until it exits, or stop it with all its processes at the deadline of the call.
+
+        It gets PATH, HOME, USER, LOGNAME and TMPDIR of this process, the variables of the task, and `env`. Failures
+        show the end of its output; secrets in it are redacted.
+
+        Args:
+            command: the program and its arguments; no shell is involved.
+            cwd: directory, relative to the workdir; paths that lead out of it are refused.
+            env: further variables; values of those with secret names are redacted.
+            stdin: its input; None: it reads the end of file at once.
+            timeout: maximum duration, in seconds or as a Duration, if that is before the deadline.
+            exit_codes: exit codes that are not a failure of the operation; None accepts every end.
+            output_limit: bytes that are kept of the beginning of each output.
+            limits: resource limits, such as `{resource.RLIMIT_AS: 2**30}`.
+
+        Raises:
+            OperationFailed: another exit code, the deadline, a directory that is missing or outside of the workdir.
+            RequirementNotMet: the program is not in PATH.
+        """
+        from .core.redaction.secret_names import secret_variables
+        from .process import Spawner, base_environment, run_in
+
+        environment = base_environment() | self.env | dict(env or {})
+        for name, value in secret_variables(environment).items():
+            self.secrets.add(name, value)
+        return run_in(
+            self.workdir,
+            command,
+            spawner=self.extension_state(Spawner),
+            deadline=self.deadline.limit(timeout),
+            redact=self.secrets.redact,
+            log=self.log.debug,
+            cwd=cwd,
+            env=environment,
+            stdin=stdin,
+            exit_codes=exit_codes,
+            output_limit=output_limit,
+            limits=limits or {},
+        )
 
     def state(self, factory: Callable[[], T]) -> T:
         """Return the object that operations of this workdir and scope share, created by `factory()` at the first call.

@@ -38,7 +38,7 @@ class Clock:
         stopped.wait(seconds)
 
 
-_SYSTEM = Clock()
+SYSTEM_CLOCK = Clock()
 
 
 class Deadline:
@@ -52,9 +52,10 @@ class Deadline:
 
     Attributes:
         seconds: as given; infinite if unlimited.
+        clock: the clock that it reads.
     """
 
-    __slots__ = ("_at", "_began", "_clock", "_latest", "seconds", "stopped")
+    __slots__ = ("_at", "_began", "_latest", "clock", "seconds", "stopped")
 
     def __init__(
         self,
@@ -62,9 +63,9 @@ class Deadline:
         stopped: threading.Event | None = None,
         *,
         latest: float | None = None,
-        clock: Clock = _SYSTEM,
+        clock: Clock = SYSTEM_CLOCK,
     ) -> None:
-        self._clock = clock
+        self.clock = clock
         now = self._began = clock.now()
         self.seconds = _NEVER if seconds is None else seconds
         self._at = now + self.seconds
@@ -75,22 +76,18 @@ class Deadline:
         """Return the seconds left, 0.0 when over or stopped; infinite if unlimited."""
         if self.stopped.is_set():
             return 0.0
-        return max(0.0, self._at - self._clock.now())
+        return max(0.0, self._at - self.clock.now())
 
     def elapsed(self) -> float:
         """Return the seconds since the call began."""
-        return self._clock.now() - self._began
-
-    def now(self) -> float:
-        """Return the time of the deadline's clock in seconds, from any origin."""
-        return self._clock.now()
+        return self.clock.now() - self._began
 
     def remaining_for_result(self) -> float:
         """Return the seconds left to clean up and return a result, 0.0 if over; infinite if unlimited.
 
         This is longer than `remaining()`: an operation may stop its work at the deadline and still report it.
         """
-        return max(0.0, self._latest - self._clock.now())
+        return max(0.0, self._latest - self.clock.now())
 
     @property
     def expired(self) -> bool:
@@ -102,7 +99,7 @@ class Deadline:
         if duration is None:
             return self
         seconds = duration if isinstance(duration, (int, float)) else duration.seconds
-        earlier = Deadline(seconds, self.stopped, clock=self._clock)
+        earlier = Deadline(seconds, self.stopped, clock=self.clock)
         earlier._at = min(earlier._at, self._at)
         earlier._latest = self._latest
         earlier._began = self._began
@@ -110,7 +107,7 @@ class Deadline:
 
     def wait(self, seconds: float) -> bool:
         """Wait, but not beyond the deadline. Return True if time is left; False at once when stopped."""
-        self._clock.wait(self.stopped, min(seconds, self.remaining(), threading.TIMEOUT_MAX))
+        self.clock.wait(self.stopped, min(seconds, self.remaining(), threading.TIMEOUT_MAX))
         return not self.expired
 
 
@@ -204,7 +201,7 @@ def attempts_until(
         clock: returns the current time. Default: that of the deadline.
         uniform: returns a random number between two. Default: `random.uniform`.
     """
-    clock = clock or deadline.now
+    clock = clock or deadline.clock.now
     began = clock()
     attempt = Attempt(1, last=deadline.expired, clock=clock, began=began)
     while True:

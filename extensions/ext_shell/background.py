@@ -12,13 +12,12 @@ from msgspec import Meta, UnsetType
 
 import ext_sdk
 from ext_sdk.core.text import suggest
-from ext_sdk.process import Output
+from ext_sdk.process import CommandRun, Output, bounded_grace
 
 from .args import Name
 from .command import place_of
 from .expectations import check_run, withhold_streams
 from .result import RunResult, capture_streams, end_of, show
-from .runner import CommandRun, bounded_grace
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -26,11 +25,10 @@ if TYPE_CHECKING:
 
     from ext_sdk.core.redaction.streams import RedactingFile
     from ext_sdk.expect import Searcher
-    from ext_sdk.process import Child, ExitStatus, Pump, Spawner
+    from ext_sdk.process import Child, CommandExpectation, ExitStatus, Pump, Spawner
 
     from .args import Ready
     from .command import PreparedCommand
-    from .expectations import OutputExpectation
     from .result import Capture
 
 
@@ -291,7 +289,7 @@ def stop_process(process: Process, grace: float, deadline: ext_sdk.Deadline, num
 
 def result_of(
     process: Process,
-    expect: OutputExpectation | UnsetType,
+    expect: CommandExpectation | UnsetType,
     captures: Mapping[str, Capture],
     context: ext_sdk.Context,
     searcher: Searcher,

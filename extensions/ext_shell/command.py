@@ -13,7 +13,17 @@ from msgspec import UNSET
 import ext_sdk
 from ext_sdk.core.redaction.secret_names import secret_variables
 from ext_sdk.files import os_errors
-from ext_sdk.process import Command, CommandNotFound, CommandNotStarted, ProcessError, Pump, Spawner, start_piped
+from ext_sdk.process import (
+    Command,
+    CommandNotFound,
+    CommandNotStarted,
+    ProcessError,
+    Pump,
+    Spawner,
+    base_environment,
+    open_directory,
+    start_piped,
+)
 
 from .config import ShellConfig
 from .files import workdir_for
@@ -28,11 +38,6 @@ if TYPE_CHECKING:
     from .args import CommandArgs
     from .rlimits import Limits
 
-# Variables that every command gets. It gets no others of the extension's environment, which holds the host's API keys.
-# A task must have the same result everywhere, so language and time zone are fixed; `env` or `passEnv` can set both.
-INHERITED = ("PATH", "HOME", "USER", "LOGNAME", "TMPDIR")
-FIXED = {"LANG": "C.UTF-8", "TZ": "UTC", "TERM": "dumb"}
-DEFAULTS = {"PATH": os.defpath, "HOME": "/", "TMPDIR": "/tmp"}  # noqa: S108 - as POSIX defines it
 SHORTEST_LINE = 8  # characters of a line of a secret that is redacted by itself
 _WILDCARDS = frozenset("*?[")
 
@@ -47,9 +52,7 @@ def make_environment(
         pass_env: names or patterns of further variables of this process's environment.
     """
     own = os.environ
-    environment = FIXED | {
-        name: own.get(name, DEFAULTS.get(name, "")) for name in INHERITED if name in own or name in DEFAULTS
-    }
+    environment = base_environment()
     environment |= _passed(own, config.pass_env) | dict(config.env)
     environment |= dict(task)
     environment |= _passed(own, pass_env) | dict(env)
@@ -98,9 +101,6 @@ LONGEST_SCRIPT = 128 * 1024 - 1  # bytes; Linux accepts no longer argument
 LAST_GRACE = 2.0  # maximum seconds between SIGTERM and SIGKILL after the extension has exited
 LABEL_LENGTH = 80  # characters of a command that messages show
 
-# Enough to enter a directory; on other systems than Linux it has to be readable, too.
-_SEARCH = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_CLOEXEC
-
 
 class PreparedCommand:
     """Command that can be started any number of times.
@@ -145,7 +145,7 @@ class PreparedCommand:
         args = self._args
         try:
             with ExitStack() as stack:
-                directory = open_directory(self._context, args.cwd)
+                directory = open_directory(workdir_for(self._context, args.cwd), args.cwd)
                 stack.callback(os.close, directory)
                 stdin = data = None
                 if args.stdin_file is not UNSET:
@@ -201,24 +201,6 @@ def _shortened(text: str) -> str:
         character if character.isprintable() else repr(character)[1:-1] for character in text[: LABEL_LENGTH + 1]
     )
     return text if len(text) <= LABEL_LENGTH else f"{text[: LABEL_LENGTH - 1]}…"
-
-
-def open_directory(context: ext_sdk.Context, cwd: str) -> int:
-    """Open the directory to run in.
-
-    Raises:
-        PathEscapes: it is not in the working directory or in a directory of make-temp.
-        OperationFailed: it does not exist or is not a directory.
-    """
-    workdir = workdir_for(context, cwd)
-    try:
-        return workdir.open(cwd, _SEARCH)
-    except OSError as error:
-        raise ext_sdk.OperationFailed(
-            f"cannot run in {cwd!r}",
-            error=f"cwd: expected a directory in {workdir.root}, found {cwd!r}: {error.strerror}; "
-            "an earlier step must create it",
-        ) from error
 
 
 def open_input(context: ext_sdk.Context, path: str) -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from msgspec import UNSET, Meta, UnsetType
@@ -20,6 +19,7 @@ from ext_sdk.expect import (
     check_text,
 )
 from ext_sdk.files import Workdir, kind_of, os_errors
+from ext_sdk.process import CommandExpectation, check_command
 
 from .args import Part  # noqa: TC001 - msgspec reads it
 from .files import DEFAULT_MAX_SIZE, FilePath, MaxSize, Mode, permissions_text, sha256_of, workdir_for
@@ -28,8 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from ext_sdk import Context
-
-    from .runner import CommandRun
+    from ext_sdk.process import CommandRun
 
 
 Kind = Annotated[Literal["file", "directory", "symlink"], Meta(description="Kind of the entry")]
@@ -154,25 +153,7 @@ class FileCheck:
         return checks
 
 
-class OutputExpectation(Expectation):
-    """Expected exit and output of a command; all given members must hold."""
-
-    exit_code: Annotated[Integer | UnsetType, Meta(description='Exit code: 0, [0, 1], "nonzero", {"lt": 3}')] = UNSET
-    signal: Annotated[str | UnsetType, Meta(description="Signal that killed the command, such as SIGTERM")] = UNSET
-    stdout: Annotated[Text | UnsetType, Meta(description="Standard output: a text that it equals, or an object")] = (
-        UNSET
-    )
-    stderr: Annotated[Text | UnsetType, Meta(description="Standard error: a text that it equals, or an object")] = UNSET
-
-    def __post_init__(self) -> None:
-        self.refuse_empty()
-        if self.signal is not UNSET:
-            if self.exit_code is not UNSET:
-                raise ValueError("expected one of exitCode and signal: a command that a signal kills has no exit code")
-            signal_number(self.signal)
-
-
-class RunExpectation(OutputExpectation):
+class RunExpectation(CommandExpectation):
     """Expected exit, output, files and duration of a command; all given members must hold."""
 
     files: Annotated[
@@ -185,17 +166,8 @@ class RunExpectation(OutputExpectation):
 DEFAULT = RunExpectation(exit_code=0)
 
 
-def signal_number(name: str) -> int:
-    """Return the number of `SIGTERM`, `TERM` or `term`. Raises ValueError for an unknown signal."""
-    full = name.upper() if name.upper().startswith("SIG") else f"SIG{name.upper()}"
-    try:
-        return signal.Signals[full].value
-    except KeyError:
-        raise ValueError(f"expected the name of a signal, such as SIGTERM, found {name!r:.40}") from None
-
-
 def check_run(
-    expectation: OutputExpectation,
+    expectation: CommandExpectation,
     run: CommandRun,
     context: ext_sdk.Context,
     searcher: Searcher,
@@ -206,43 +178,25 @@ def check_run(
     """Check a command against an expectation; failures show no secrets.
 
     Args:
-        any_end: exit code 0 is not the default, because the command is still running or was stopped.
+        running, any_end: see check_command.
 
     Raises:
         OperationFailed: the path of a file leads out of the working directory.
     """
-    given = expectation.exit_code is not UNSET or expectation.signal is not UNSET
-    checks = _check_end(expectation, run, running=running) if given or not any_end else []
-    for name, output in run.outputs.items():
-        expected: Text | UnsetType = getattr(expectation, name)
-        if not isinstance(expected, UnsetType):
-            checks += check_text(expected, output.text, where=name, searcher=searcher, redact=context.secrets.redact)
-            if output.lost:
-                text = f"{output.size} bytes, of which {output.lost} were not kept (outputLimit)"
-                checks.append(Check.failed("to be checked completely", text, where=name))
+    checks = check_command(
+        expectation,
+        run,
+        redact=context.secrets.redact,
+        searcher=searcher,
+        running=running,
+        any_end=any_end,
+    )
     if isinstance(expectation, RunExpectation):
         if expectation.files is not UNSET:
             checks += check_files(expectation.files, context, searcher)
         if expectation.duration is not UNSET:
             checks += check_duration(expectation.duration, run.duration, where="duration")
     return checks
-
-
-def _check_end(expectation: OutputExpectation, run: CommandRun, *, running: bool) -> list[Check]:
-    status = run.status
-    unknown = "it is still running" if running else "its exit status is unknown, its supervisor was killed"
-    found = unknown if status is None else str(status)
-    if isinstance(expectation.signal, str):
-        number = signal_number(expectation.signal)
-        ok = status is not None and status.signal == number
-        return [Check(ok, "to be killed by", signal.Signals(number).name, found, where="the command")]
-    expected = 0 if expectation.exit_code is UNSET else expectation.exit_code
-    if status is not None and status.code is not None:
-        return check_integer(expected, status.code, where="exitCode")
-    return [
-        Check(False, check.what, check.expected, f"none ({found})", where="exitCode")  # noqa: FBT003
-        for check in check_integer(expected, 0, where="exitCode")
-    ]
 
 
 def withhold_streams(checks: list[Check], streams: set[str]) -> list[Check]:

@@ -17,10 +17,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from ext_sdk.expect import Searcher
-    from ext_sdk.process import Output
+    from ext_sdk.process import CommandRun, Output
 
     from .rlimits import Limits
-    from .runner import CommandRun
 
 
 SIZES = Sizes(complete=16 * 1024, head=10 * 1024, tail=6 * 1024)  # two outputs and the rest fit the line of a response

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
-from ext_sdk import Duration
 from ext_sdk.core.text import cut
-from ext_sdk.process import LineSplitter, Output
+from ext_sdk.process import LineSplitter, Output, run_started
 
 from .config import ShellConfig
 from .rlimits import size_in_bytes
@@ -16,15 +15,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     import ext_sdk
-    from ext_sdk.process import ExitStatus, Spawner
+    from ext_sdk.process import CommandRun, Spawner
 
     from .command import PreparedCommand
 
 
-TICK = 0.05  # seconds between two checks of the deadline
-KILL_WAIT = 0.45  # seconds to wait for the end of processes after SIGKILL
-RESERVE = 0.2  # seconds between the last SIGKILL and the time from which on the result of the call is lost
-STOP_GRACE = 0.5  # maximum seconds between SIGTERM and SIGKILL when the extension itself shuts down
 LOGGED_AT_ONCE = 100  # lines; so the log of a short run is complete, and the same each time
 LOG_INTERVAL = 1.0  # seconds between two further lines
 LOGGED_LENGTH = 2000  # characters of a line
@@ -77,37 +72,6 @@ class LineLog:
             self._log.info(cut(text, LOGGED_LENGTH), stream=self._stream)
 
 
-class CommandRun(NamedTuple):
-    """Result of one run of a command.
-
-    Attributes:
-        status: exit status; None if it is unknown.
-        timed_out: True if it was stopped at the deadline.
-        stopped: True if it was stopped because the extension shuts down.
-        left: names of the processes that it left behind, and that were stopped; "" if there were none.
-        stuck: names of the processes that still exist after SIGKILL; "" if there are none.
-    """
-
-    status: ExitStatus | None
-    stdout: Output
-    stderr: Output
-    seconds: float
-    timed_out: bool = False
-    stopped: bool = False
-    left: str = ""
-    stuck: str = ""
-
-    @property
-    def duration(self) -> Duration:
-        """Return the time from start to end, in whole milliseconds, at least one."""
-        return Duration(max(1, round(self.seconds * 1000)) * 1_000_000)
-
-    @property
-    def outputs(self) -> dict[str, Output]:
-        """Return standard output and standard error by name."""
-        return {"stdout": self.stdout, "stderr": self.stderr}
-
-
 def run_command(
     command: PreparedCommand, spawner: Spawner, context: ext_sdk.Context, deadline: ext_sdk.Deadline, *, log: bool
 ) -> CommandRun:
@@ -131,34 +95,7 @@ def run_command(
         return receive
 
     child, pump = command.start(spawner, sink("stdout"), sink("stderr"))
-    began = time.monotonic()
-    ended = by_shutdown = False
-    try:
-        ended = pump.run(lambda: deadline.expired, TICK)
-        if not ended:
-            by_shutdown = deadline.stopped.is_set()
-            pump.step(0)  # reads an exit that was reported just before
-            ended = child.status is not None
-            grace = min(command.grace, STOP_GRACE) if by_shutdown else bounded_grace(command.grace, deadline)
-            child.stop(grace=grace)
-            give_up = time.monotonic() + grace + KILL_WAIT
-            pump.run(lambda: time.monotonic() > give_up, TICK)
-    finally:
-        pump.close()
-        child.close()
+    run = run_started(child, pump, outputs, grace=command.grace, deadline=deadline)
     for line_log in logs.values():
         line_log.finish()
-    return CommandRun(
-        status=child.status,
-        **outputs,
-        seconds=time.monotonic() - began,
-        timed_out=not ended and not by_shutdown,
-        stopped=not ended and by_shutdown,
-        left=child.left,
-        stuck="" if child.gone else child.stuck or "processes of its tree",
-    )
-
-
-def bounded_grace(grace: float, deadline: ext_sdk.Deadline) -> float:
-    """Return the seconds between SIGTERM and SIGKILL, so that there is time left to return a result."""
-    return max(0.0, min(grace, deadline.remaining_for_result() - RESERVE))
+    return run

@@ -21,7 +21,7 @@ class ShellCall:
     def __init__(self, workdir: Path, config: ShellConfig | None = None, *, seconds: float = 60.0) -> None:
         self.messages: list[str] = []
         self.states = States()
-        self.context = Context(
+        self.context: Context = Context(
             workdir=workdir,
             deadline=Deadline(seconds, latest=seconds + 10),
             log=Log(lambda level, message, data: self.messages.append(message)),

@@ -22,7 +22,7 @@ from ext_sdk.core.wire.errors import RpcError
 from ext_sdk.core.wire.json_codec import dumps
 from ext_sdk.duration import Duration
 from ext_sdk.errors import InvalidArgs, OperationFailed, RequirementNotMet
-from ext_sdk.polling import Deadline
+from ext_sdk.polling import SYSTEM_CLOCK, Clock, Deadline
 from ext_sdk.result import Result
 
 from .config_check import check_artifacts
@@ -99,9 +99,13 @@ class Session:
 
     Args:
         config: value of `--config`; None: the defaults, until `initialize` sends another.
+        clock: clock of the deadlines.
     """
 
-    def __init__(self, extension: Definition, redactor: Redactor, config: object = None) -> None:
+    def __init__(
+        self, extension: Definition, redactor: Redactor, config: object = None, *, clock: Clock = SYSTEM_CLOCK
+    ) -> None:
+        self._clock = clock
         self._extension = extension
         self._secrets = Secrets(redactor)
         self._variables = Variables()
@@ -335,7 +339,8 @@ class Session:
             limits.append(own.seconds)
             answers.append(own.seconds + OWN_SECONDS)
         answer_seconds = min(answers, default=None)
-        return Deadline(min(limits, default=None), latest=answer_seconds), answer_seconds
+        deadline = Deadline(min(limits, default=None), latest=answer_seconds, clock=self._clock)
+        return deadline, answer_seconds
 
 
 def _invalid(operation: Operation, text: str) -> RpcError:

@@ -9,8 +9,8 @@ from msgspec import UNSET, Meta, UnsetType, field
 import ext_sdk
 from ext_sdk.capture import check_names
 from ext_sdk.expect import Searcher
+from ext_sdk.process import CommandExpectation, signal_number
 from ext_shell.background import Processes, ProcessName, find_process, result_of, stop_process
-from ext_shell.expectations import OutputExpectation, signal_number
 from ext_shell.result import RESERVED, Capture
 
 
@@ -24,7 +24,7 @@ class Stop(ext_sdk.Args):
         bool, Meta(description="Succeed if the process does not exist, unless `expect` or `capture` is given")
     ] = False
     expect: Annotated[
-        OutputExpectation | UnsetType,
+        CommandExpectation | UnsetType,
         Meta(description="Expected exit and output; any exit is accepted unless `exitCode` or `signal` is given"),
     ] = UNSET
     capture: Annotated[dict[str, Capture], Meta(description="Parts of its output that become outputs, by name")] = (

@@ -10,9 +10,10 @@ import ext_sdk
 from ext_sdk.capture import check_names
 from ext_sdk.expect import Searcher
 from ext_sdk.polling import attempts_until, exponential
+from ext_sdk.process import CommandExpectation  # noqa: TC001 - msgspec reads it
 from ext_shell.args import Ready
 from ext_shell.background import ProcessName, find_process, result_of
-from ext_shell.expectations import DEFAULT, OutputExpectation
+from ext_shell.expectations import DEFAULT
 from ext_shell.readiness import await_ready, conditions_of
 from ext_shell.result import RESERVED, Capture
 
@@ -42,7 +43,7 @@ class Wait(ext_sdk.Args):
         ),
     ] = False
     expect: Annotated[
-        OutputExpectation | UnsetType,
+        CommandExpectation | UnsetType,
         Meta(description="Expected exit and output; at its end exit code 0 unless `exitCode` or `signal` is given"),
     ] = UNSET
     capture: Annotated[dict[str, Capture], Meta(description="Parts of its output that become outputs, by name")] = (

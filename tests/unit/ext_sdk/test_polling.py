@@ -32,7 +32,7 @@ class FakeDeadline(Deadline):
         self.now += seconds
         return not self.expired
 
-    def clock(self) -> float:
+    def time(self) -> float:
         return self.now
 
     def attempts(
@@ -44,7 +44,7 @@ class FakeDeadline(Deadline):
         jitter: float = 0.0,
     ) -> Iterator[Attempt]:
         return attempts_until(
-            self, backoff, reserve=reserve, wait=wait, jitter=jitter, clock=self.clock, uniform=lambda low, high: high
+            self, backoff, reserve=reserve, wait=wait, jitter=jitter, clock=self.time, uniform=lambda low, high: high
         )
 
 
@@ -191,10 +191,10 @@ def test_a_wait_is_sliced_until_it_is_notified_or_over() -> None:
         deadline.wait(seconds)
         return next(notified)
 
-    assert interruptible(notice, deadline, clock=deadline.clock)(math.inf)
+    assert interruptible(notice, deadline, clock=deadline.time)(math.inf)
     assert deadline.pauses == [SLICE_SECONDS] * 3
     deadline.pauses.clear()
-    assert not interruptible(lambda seconds: not deadline.wait(seconds), deadline, clock=deadline.clock)(0.75)
+    assert not interruptible(lambda seconds: not deadline.wait(seconds), deadline, clock=deadline.time)(0.75)
     assert deadline.pauses == [SLICE_SECONDS, 0.75 - SLICE_SECONDS]
 
 

@@ -12,10 +12,9 @@ from msgspec import convert
 from ext_sdk import NotKept, Result
 from ext_sdk.capture import Captured
 from ext_sdk.expect import Check
-from ext_sdk.process import ExitStatus, Output
+from ext_sdk.process import CommandRun, ExitStatus, Output
 from ext_shell.result import RunResult
 from ext_shell.rlimits import Limits
-from ext_shell.runner import CommandRun
 from tests.support.shell_contexts import ShellCall
 
 if TYPE_CHECKING:

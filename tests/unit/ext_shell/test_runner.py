@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 from msgspec import convert
 
 from ext_sdk import Deadline
-from ext_sdk.process import Spawner
+from ext_sdk.process import RESERVE, CommandRun, Spawner, bounded_grace
 from ext_shell.args import CommandArgs
 from ext_shell.command import PreparedCommand
-from ext_shell.runner import RESERVE, CommandRun, bounded_grace, run_command
+from ext_shell.runner import run_command
 from tests.support.shell_contexts import ShellCall
 
 if TYPE_CHECKING:
