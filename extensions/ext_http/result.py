@@ -149,7 +149,7 @@ class CheckedResponse:
             parts.append(f"body: {body}" if body else "empty body")
         if response.status // 100 == 3 and not self._args.redirects and (locations := response.values("location")):
             parts.append(f"it redirects to {locations[0]:.300}; set `redirects` to follow redirects")
-        return "; ".join(filter(None, parts))
+        return "\n".join(filter(None, parts))
 
     def outputs(self, attempts: int, seconds: float) -> dict[str, str | int | bool]:
         """Return the outputs. A long body is written to a file."""
@@ -176,7 +176,7 @@ class CheckedResponse:
         return ext_sdk.Result(
             success=self.ok,
             message=message,
-            error="" if self.ok else f"{where}: {self.failure()}{notes}",
+            error="" if self.ok else f"{self.failure()}\nrequest: {where}{notes}",
             outputs=outputs,
             secret_outputs=self.captured.secrets,
             whole=self.whole(),

@@ -330,5 +330,5 @@ def outputs_of(process: Process) -> dict[str, str | int | bool]:
 
 def output_ends(process: Process, context: ext_sdk.Context) -> str:
     """Return the ends of its outputs, for the text of a failure."""
-    ends = {name: end_of(show(output, name, context)) for name, output in process.so_far().outputs.items()}
-    return "; ".join(f"{name} ends with: {end}" for name, end in ends.items() if end) or "no output"
+    ends = [end_of(show(output, name, context), name) for name, output in process.so_far().outputs.items()]
+    return "\n".join(filter(None, ends)) or "no output"

@@ -262,5 +262,6 @@ def await_ready(
             break
     else:
         reason = f"it was not ready before the deadline ({process.so_far().duration})"
-    missing = "; ".join(f"waited for {condition.what} (last: {condition.last})" for condition in waiting)
-    raise ext_sdk.OperationFailed(f"{process.name}: {reason}", error=f"{process.name}: {reason}; {missing}")
+    missing = [f"waited for {condition.what} (last: {condition.last})" for condition in waiting]
+    error = "\n".join([f"{process.name}: {reason}", *missing])
+    raise ext_sdk.OperationFailed(f"{process.name}: {reason}", error=error)

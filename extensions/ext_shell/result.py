@@ -9,7 +9,7 @@ from msgspec import UNSET, Meta, UnsetType, field
 import ext_sdk
 from ext_sdk.capture import CaptureArgs, Captured, NotFound, capture_all, find_in_text
 from ext_sdk.excerpt import Shown, Sizes, write_excerpt
-from ext_sdk.expect import Check, failure_text, summary
+from ext_sdk.expect import Check, failure_text, section, summary
 
 from .rlimits import explanation
 
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
 
 SIZES = Sizes(complete=16 * 1024, head=10 * 1024, tail=6 * 1024)  # two outputs and the rest fit the line of a response
-EXCERPT = 1000  # characters of the end of an output that the text of a failure shows
 
 # Names of the other outputs of operations with captures.
 RESERVED = frozenset(
@@ -86,10 +85,10 @@ def capture_streams(
     return capture_all(captures, find, streams, context.secrets)
 
 
-def end_of(shown: Shown) -> str:
-    """Return the end of an output for the text of a failure."""
+def end_of(shown: Shown, name: str) -> str:
+    """Return the last lines of an output under its name, for the text of a failure; "" without output."""
     text = shown.text.strip()
-    return text if len(text) <= EXCERPT else f"… {text[-EXCERPT:].lstrip()}"
+    return section(f"{name} ends with", text) if text else ""
 
 
 def show(output: Output, name: str, context: ext_sdk.Context) -> Shown:
@@ -196,13 +195,14 @@ class RunResult:
             message += (f", {summary(self._checks)}" if self._checks else "") + left
         else:
             message += f": {self._reason or summary(self._checks)}"
-            parts = [self._reason or self.failures, *self._notes, f"command: {self._label}"]
+            parts = [self._reason or self.failures, *self._notes]
             if status is not None and (limit := explanation(self._limits, status, run.outputs)):
                 parts.append(limit)
             if run.stuck:
                 parts.append(f"still running after SIGKILL: {run.stuck}")
-            ends = [f"{name} ends with: {end}" for name, output in shown.items() if (end := end_of(output))]
-            error = "; ".join(filter(None, [*parts, *(ends or ["no output"])])) + left
+            parts += [f"command: {self._label}", left.removeprefix("; ")]
+            ends = [end for name, output in shown.items() if (end := end_of(output, name))]
+            error = "\n".join(filter(None, [*parts, *(ends or ["no output"])]))
         return ext_sdk.Result(
             success=self.good,
             message=message,

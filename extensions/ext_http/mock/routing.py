@@ -294,4 +294,4 @@ class Router:
         if not evaluated:
             return Miss(self._routes[0].label, [problem])
         nearest, route = min(evaluated, key=lambda pair: pair[0].distance)
-        return Miss(route.label, failures(nearest.checks))
+        return Miss(route.label, failures(nearest.checks, brief=True))

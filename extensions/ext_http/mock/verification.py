@@ -161,8 +161,8 @@ class Verification:
             return "" if self._calls else ": no requests were received"
         descriptions = []
         for call in nearest:
-            checks = {str(check): check for check in self._evaluate(index, call).checks}  # without duplicates
-            descriptions.append(self._journal.describe(call, failures(list(checks.values()))))
+            checks = {check.brief: check for check in self._evaluate(index, call).checks}  # without duplicates
+            descriptions.append(self._journal.describe(call, failures(list(checks.values()), brief=True)))
         return f"; the nearest:{listed(descriptions, len(others))}"
 
     def _check_order(self) -> Check:

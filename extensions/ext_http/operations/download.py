@@ -85,7 +85,7 @@ def download(args: Download, context: ext_sdk.Context) -> ext_sdk.Result:
                 parts.append(f"body: {body}")
             raise ext_sdk.OperationFailed(  # within the block, so that the file is not created
                 f"{prepared.where}: status {response.status}, {summary(checks)}, no file was created",
-                error=f"{prepared.where}: {'; '.join(parts)}; no file was created",
+                error="\n".join([*parts, f"request: {prepared.where}; no file was created"]),
                 outputs=outputs,
             )
     path = workdir.root / workdir.relative(args.path)

@@ -164,7 +164,7 @@ class _WaitLoop:
         if checked is not None:
             outputs = checked.outputs(count, 0.0)
             at = f" (after {rounded(self._checked_at)})" if failure is not None else ""
-            parts.append(f"last response{at}: {checked.failure()}")
+            parts.append(f"last response{at}:\n{checked.failure()}")
             if checked.ok and failure is None:
                 parts.append(f"{self._successes} of {self._args.successes} consecutive responses as expected")
         if len(self._attempts.outcomes) > 1:
@@ -176,7 +176,7 @@ class _WaitLoop:
         }
         last = failure.reason if failure else status_line(checked.response) if checked else "nothing"
         message = f"{self._prepared.where}: not as expected {self._effort()}, last: {last}"
-        return ext_sdk.Result.failed(message, error="; ".join(parts) + notes_of(self._args), outputs=outputs)
+        return ext_sdk.Result.failed(message, error="\n".join(parts) + notes_of(self._args), outputs=outputs)
 
     def _effort(self) -> str:
         return f"after {counted(self._attempts.count, 'attempt')} in {rounded(time.monotonic() - self._begun)}"

@@ -139,7 +139,7 @@ def _check_single_values(
     if len(values) > 1:
         for check in best:
             if not check.ok:  # by no value, so show all of them
-                check.found = _listed(values, context)
+                check.found, check.lines = _listed(values, context), ()
     return best
 
 

@@ -22,7 +22,7 @@ from ext_kubernetes.waiting.waiter import (
     Timeout,  # noqa: TC001 - msgspec reads it
 )
 from ext_sdk.core.text import counted
-from ext_sdk.expect import Check, Expectation, Integer, Text, check_integer, check_text, conclude
+from ext_sdk.expect import Check, Expectation, Integer, Text, check_integer, check_text, conclude, section
 from ext_sdk.files import PathEscapes, Workdir, os_errors
 
 if TYPE_CHECKING:
@@ -105,7 +105,7 @@ def exec_(args: Exec, context: ext_sdk.Context) -> ext_sdk.Result:
     result = conclude(checks, done=f"Ran a command in {label}, exit code {executed.code}", outputs=outputs)
     stderr = context.secrets.redact(executed.stderr.text).strip()
     if not result.success and stderr and executed.code:
-        result.error += f"; stderr: {stderr[-500:]}"
+        result.error += "\n" + section("stderr ends with", stderr)
     return result
 
 

@@ -132,12 +132,13 @@ class _LogReader:
         if outcome.done:
             return self._result()
         status = outcome.verdict.status if outcome.verdict else "nothing"
-        reason = f"{outcome.failed_reason}; " if outcome.failed_reason else ""
-        error = f"; the last poll failed: {outcome.last_error.error}" if outcome.last_error else ""
+        lines = [status]
+        lines += [f"gave up early: {outcome.failed_reason}"] if outcome.failed_reason else []
+        lines += [f"the last poll failed: {outcome.last_error.error}"] if outcome.last_error else []
         expected = "as expected" if self._args.expect is not UNSET else "at their end"
         return ext_sdk.Result.failed(
             f"the logs of {self.pods.target} are not {expected}",
-            error=f"after {outcome.seconds:.1f} s: {reason}{status}{self._describe_cut()}{error}",
+            error="\n".join([*lines, f"after {outcome.seconds:.1f} s{self._describe_cut()}"]),
             outputs=self._outputs(),
         )
 

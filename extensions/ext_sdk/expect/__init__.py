@@ -7,7 +7,7 @@ checks nothing is refused when the arguments are read.
 
 from __future__ import annotations
 
-from .check import Check, Expectation, conclude, failure_text, passed, summary
+from .check import Check, Expectation, conclude, failure_text, passed, section, summary
 from .json_expectation import JsonExpectation, check_json
 from .numbers import DurationExpectation, Integer, IntegerExpectation, check_duration, check_integer
 from .regex import Found, Searcher, SearchFailed
@@ -32,5 +32,6 @@ __all__ = [
     "conclude",
     "failure_text",
     "passed",
+    "section",
     "summary",
 ]

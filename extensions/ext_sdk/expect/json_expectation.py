@@ -9,8 +9,8 @@ from msgspec import UNSET, Meta, UnsetType, field
 
 from ext_sdk.expect import regex
 
-from .check import Check, Expectation, Json, quoted, redact_named, shown
-from .json_equality import differs, equal, is_type, type_name
+from .check import HEAD, Check, Expectation, Json, difference, quoted, redact_named, shown
+from .json_equality import MISSING, Difference, differs, equal, is_type, type_name
 from .numbers import Integer, check_integer
 from .regex import Searcher, SearchFailed
 
@@ -144,21 +144,48 @@ def _check_nodes(
         if number % NODES == NODES - 1:
             searcher.check_time()
         node_place = place if len(nodes) == 1 else f"{where} at {node.path}"
-        checks.append(_check_value(wanted, node, node_place, searcher, redact_named(node.path, redact)))
+        checks.append(_check_value(wanted, node, node_place, searcher, redact))
     if wanted.nodes == "any":
         return min(checks, key=lambda of_value: sum(not check.ok for check in of_value))
     return [next((check for check in column if not check.ok), column[0]) for column in zip(*checks, strict=True)]
 
 
-def _check_value(wanted: JsonExpectation, node: Node, place: str, searcher: Searcher, redact: Redact) -> list[Check]:
-    value = node.value
+def _long_texts(found: Difference) -> bool:
+    """Return True if both sides are texts of which only a part can be shown."""
+    sides = found.expected, found.found
+    return all(isinstance(side, str) for side in sides) and any(len(str(side)) > HEAD for side in sides)
+
+
+def shown_difference(found: Difference, redact: Redact) -> tuple[str, str]:
+    """Return both sides of a difference to show: texts around their first difference, other values with their type."""
+    redact = redact_named(found.path, redact)
+    if _long_texts(found):
+        return difference(str(found.expected), str(found.found), redact)
+    first, second = (
+        str(side) if side is MISSING else f"{shown(side, redact)} ({type_name(side)})"
+        for side in (found.expected, found.found)
+    )
+    return first, second
+
+
+def _check_value(
+    wanted: JsonExpectation, node: Node, place: str, searcher: Searcher, redact_text: Redact
+) -> list[Check]:
+    value, redact = node.value, redact_named(node.path, redact_text)
     found = f"{shown(value, redact)} ({type_name(value)})"
     checks = []
     for name, what, holds in _COMPARISONS:
         bound: object = getattr(wanted, name)
         if bound is not UNSET:
             text = str(bound) if name == "type" else shown(bound, redact)
-            checks.append(Check(holds(value, bound), what, text, found, where=place))
+            check = Check(holds(value, bound), what, text, found, where=place)
+            different = None if check.ok or name != "equals" else differs(bound, value, at=place)
+            if different and different.path != place:  # a member or an item, not all of the value
+                check.where = different.path
+                check.expected, check.found = shown_difference(different, redact_text)
+            elif different and _long_texts(different):
+                check.expected, check.found = shown_difference(different, redact_text)
+            checks.append(check)
     if isinstance(wanted.matches, str):
         matched = isinstance(value, str) and searcher.search(wanted.matches, value) is not None
         checks.append(Check(matched, "to match", quoted(wanted.matches, redact), found, where=place))

@@ -8,9 +8,9 @@ from msgspec import UNSET, Meta, UnsetType
 
 from ext_sdk.expect import regex
 
-from .check import Check, Expectation, Json, difference, quoted, redact_named, shown
-from .json_equality import MISSING, Lists, NotJson, TooManyComparisons, differs, parse, type_name
-from .json_expectation import JsonExpectation, check_json
+from .check import Check, Expectation, Json, quoted, shown, text_lines
+from .json_equality import Lists, NotJson, TooManyComparisons, differs, parse
+from .json_expectation import JsonExpectation, check_json, shown_difference
 from .numbers import Integer, check_integer
 from .regex import Searcher, SearchFailed
 
@@ -131,13 +131,14 @@ class _Comparison:
 
     def _check(self, ok: bool, what: str, expected: str = "") -> Check:
         """Return a check that shows the text if it fails."""
-        found = "" if ok else quoted(self._text, self._redact)
-        return Check(ok, what, expected, found, where=self._where)
+        if ok:
+            return Check(ok, what, expected, where=self._where)
+        lines = text_lines(self._text, f"expected {what} {expected}".rstrip(), self._redact)
+        return Check(ok, what, expected, quoted(self._text, self._redact), where=self._where, lines=lines)
 
     def _difference(self, ok: bool, what: str, expected: str, found: str) -> Check:
         """Return a check that shows the difference of two texts if it fails."""
-        pair = ("", "") if ok else difference(expected, found, self._redact)
-        return Check(ok, what, *pair, where=self._where)
+        return Check.of_texts(ok, what, expected, found, where=self._where, redact=self._redact)
 
     def _quoted(self, *parts: str) -> str:
         return ", ".join(quoted(part, self._redact) for part in parts)
@@ -191,6 +192,7 @@ class _Comparison:
         if at >= 0 and "\n" in text and self._redact(text) == text:
             line = text[text.rfind("\n", 0, at) + 1 :].split("\n", 1)[0]
             check.found = f"{quoted(line)} in line {text.count(chr(10), 0, at) + 1}"
+            check.lines = ()
         return check
 
     def _lines(self) -> Iterator[Check]:
@@ -235,13 +237,8 @@ class _Comparison:
             return Check.failed("to be compared", f"an error: {error}", where=self._where)
         if found is None:
             return Check(ok=True, what=what, expected=shown(expected, self._redact), where=self._where)
-        redact = redact_named(found.path, self._redact)
-        sides = (_side(found.expected, redact), _side(found.found, redact))
+        sides = shown_difference(found, self._redact)
         return Check(False, what, *sides, where=f"{self._where} at {found.path}")  # noqa: FBT003  # as Check has it
-
-
-def _side(value: object, redact: Redact) -> str:
-    return str(value) if value is MISSING else f"{shown(value, redact)} ({type_name(value)})"
 
 
 def _many(given: T | list[T] | UnsetType) -> list[T]:

@@ -63,5 +63,5 @@ def assert_file(args: AssertFile, context: ext_sdk.Context) -> ext_sdk.Result:
                 break
     result = expect.conclude(checks, done=f"Checked {args.path}", outputs=file.outputs | {"attempts": attempts})
     if attempts > 1 and not result.success:
-        result.error += f" (checked {attempts} times until the timeout of {args.timeout})"
+        result.error += f"\nchecked {attempts} times until the timeout of {args.timeout}"
     return result

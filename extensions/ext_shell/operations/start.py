@@ -71,7 +71,7 @@ def start(args: Start, context: ext_sdk.Context) -> ext_sdk.Result:
             processes.remove(process)
             if isinstance(error, ext_sdk.OperationFailed):
                 ends = output_ends(process, context)
-                text = f"{error.error}; it was stopped; command: {process.command.label}; {ends}"
+                text = f"{error.error}\nit was stopped\ncommand: {process.command.label}\n{ends}"
                 raise ext_sdk.OperationFailed(error.message, error=text, outputs=outputs_of(process)) from error
             raise
     ready = "" if process.ready is None else f", ready after {process.so_far().duration}"

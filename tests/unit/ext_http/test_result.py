@@ -31,7 +31,9 @@ def result(args: CheckedRequestArgs, response: Response, workdir: Path) -> Resul
 def test_a_response_that_is_not_as_expected_is_a_failure_with_its_outputs(tmp_path: Path) -> None:
     failed = result(arguments(), Response(status=404, reason="Not Found", body=b"no", elapsed=0.0123), tmp_path)
     assert not failed.success
-    assert failed.error == "GET http://a/: status: expected to be 2xx, got 404; response: 404 Not Found; body: no"
+    assert failed.error == (
+        "status: expected to be 2xx, got 404\nresponse: 404 Not Found\nbody: no\nrequest: GET http://a/"
+    )
     assert (failed.outputs["status"], failed.outputs["duration"]) == ("404", "12ms")
 
 

@@ -69,7 +69,7 @@ def test_a_process_has_its_output_and_its_log(call: ShellCall) -> None:
     assert web.written_since("stdout", 1) == (b"p\n", 3)
     assert "up\n" in web.log_path.read_text()
     assert "opensesame" not in web.log_path.read_text()
-    assert output_ends(web, call.context).startswith("stdout ends with: up; stderr ends with: [redacted")
+    assert output_ends(web, call.context).startswith("stdout ends with: up\nstderr ends with: [redacted")
 
 
 def test_a_name_is_of_one_running_process(call: ShellCall) -> None:
@@ -126,7 +126,7 @@ def test_a_result_is_of_the_output_so_far(call: ShellCall) -> None:
         failed = result_of(web, UNSET, {}, call.context, searcher, reason="it is late").result()
     assert (result.success, result.outputs["exitCode"], result.outputs["stdout"]) == (True, "3", "up\n")
     assert not failed.success
-    assert failed.error.startswith("it is late; command: web: bash script ")
+    assert failed.error.startswith("it is late\ncommand: web: bash script ")
 
 
 def test_a_process_that_was_not_started_has_no_pid(call: ShellCall) -> None:

@@ -144,7 +144,7 @@ class TestSecrets:
     def test_a_secret_that_is_not_found_withholds_the_output_it_may_be_in(self, shell: Extension) -> None:
         script = f"echo tokn={SECRET}5; echo visible >&2; exit 3"
         answer = shell.failed("run", script=script, capture=CAPTURE, expect={"stdout": "x"})
-        assert SECRET not in "".join([answer.error.partition("; command: ")[0], *answer.outputs.values()])
+        assert SECRET not in "".join([answer.error.partition("\ncommand: ")[0], *answer.outputs.values()])
         assert "withheld" in answer.outputs["stdout"]
         assert answer.outputs["stderr"] == "visible\n"
         assert "capture token: expected to be found" in answer.error
@@ -165,7 +165,7 @@ class TestSecrets:
             expect={"stdout": {"startsWith": "y"}},
         )
         assert "stdout: expected to start with" in answer.error
-        assert SECRET not in answer.error.partition("; command: ")[0]
+        assert SECRET not in answer.error.partition("\ncommand: ")[0]
 
 
 def test_a_pattern_that_never_ends_is_a_failure_and_does_not_hang(shell: Extension) -> None:
@@ -223,7 +223,7 @@ def test_a_failure_has_checks_notes_limits_and_the_end_of_the_output(tmp_path: P
     assert made.message == "make: killed by SIGKILL after 2s: 1 of 1 check failed"
     assert made.outputs["signal"] == "SIGKILL"
     assert made.error == (
-        "exitCode: expected to equal 0, got 3; try again; command: make; limits.memory of 5 may be too low; "
+        "exitCode: expected to equal 0, got 3\ntry again\nlimits.memory of 5 may be too low\ncommand: make\n"
         "stdout ends with: hi"
     )
 
@@ -231,7 +231,7 @@ def test_a_failure_has_checks_notes_limits_and_the_end_of_the_output(tmp_path: P
 def test_a_reason_replaces_the_failed_checks(tmp_path: Path) -> None:
     made = result(tmp_path, ExitStatus(3), FAILED, reason="timed out")
     assert made.message == "make: exit code 3 after 2s: timed out"
-    assert made.error == "timed out; command: make; no output"
+    assert made.error == "timed out\ncommand: make\nno output"
 
 
 @pytest.mark.parametrize(
@@ -250,9 +250,9 @@ def test_without_a_status(given: dict[str, object], message: str, tmp_path: Path
 
 
 def test_processes_that_were_left_running_are_named(tmp_path: Path) -> None:
-    note = "; stopped the processes that it left running: sleep(7) (use `start` for a background process)"
-    assert result(tmp_path, ExitStatus(0), left="sleep(7)").message.endswith(note)
-    assert result(tmp_path, ExitStatus(3), FAILED, left="sleep(7)").error.endswith(note)
+    note = "stopped the processes that it left running: sleep(7) (use `start` for a background process)"
+    assert result(tmp_path, ExitStatus(0), left="sleep(7)").message.endswith(f"; {note}")
+    assert result(tmp_path, ExitStatus(3), FAILED, left="sleep(7)").error.endswith(f"command: make\n{note}\nno output")
 
 
 def test_an_output_with_a_secret_that_cannot_be_redacted_is_withheld(tmp_path: Path) -> None:

@@ -273,7 +273,7 @@ def test_checks_end_with_the_timeout_and_the_answer_is_told(http: Extension, stu
     assert time.monotonic() - begun < GENEROUS_SECONDS
     assert "body at $[?@.a == 599" in result.error
     assert "the time of the operation was up before this check ended" in result.error
-    assert 'response: 200 OK (application/json); body: [{"a": 0}' in result.error
+    assert 'response: 200 OK (application/json)\nbody: [{"a": 0}' in result.error
     assert result.outputs["status"] == "200"
 
 

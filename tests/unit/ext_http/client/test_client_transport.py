@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 HELLO = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello"
 SMUGGLED = b"HTTP/1.1 200 OK\r\nContent-Length: 7\r\n\r\nSMUGGLE"
-TOLD = "response: expected to end at its declared length, got 45 bytes more: "
+TOLD = "response: expected to end at its declared length\n  got 45 bytes more: "
 
 
 def test_the_step_that_received_them_fails_and_the_next_one_gets_its_own_response(http: Extension) -> None:

@@ -287,7 +287,7 @@ def test_more_calls_than_are_kept_are_counted_and_said(mocks: MockMaker, monkeyp
     for body in ("12345678", "123", "1", "2"):
         mock.ask("/", "POST", body)
     result = mock.verify(calls=[{"body": "123"}])
-    assert "journal: expected to be complete, got 4 calls, of which the first 3 were kept" in result.error
+    assert "journal: expected to be complete\n  got 4 calls, of which the first 3 were kept" in result.error
     assert "raise `limits.calls` of mock-start, or verify and restart the mock after fewer calls" in result.error
     assert "expected to be read completely" in result.error
     assert result.outputs["calls"] == "4"

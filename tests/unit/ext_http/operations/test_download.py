@@ -34,7 +34,10 @@ def test_a_checksum_is_checked(http: Extension, stub: Stub) -> None:
     url = stub.says("/f", DATA)
     http.ok("download", url=url, path="good", sha256=hashlib.sha256(DATA).hexdigest().upper())
     result = http.failed("download", url=url, path="bad", sha256="0" * 64)
-    assert f"sha256: expected to equal {'0' * 64}, got {hashlib.sha256(DATA).hexdigest()}" in result.error
+    assert (
+        f"sha256:\n  expected to equal {'0' * 64}\n  got               {hashlib.sha256(DATA).hexdigest()}"
+        in result.error
+    )
     assert "no file was created" in result.error
     assert left(http) == ["good"]
 

@@ -159,7 +159,7 @@ def test_without_expectations_a_status_of_200_to_299_is_expected(http: Extension
     assert http.get(stub.says("/", status=204)).outputs["status"] == "204"
     result = http.failed("request", url=stub.says("/no", "why not", status=503, Content_Type="text/plain"))
     assert "expected to be 2xx, got 503" in result.error
-    assert "response: 503 Service Unavailable (text/plain); body: why not" in result.error
+    assert "response: 503 Service Unavailable (text/plain)\nbody: why not" in result.error
     assert result.outputs["status"] == "503"
 
 

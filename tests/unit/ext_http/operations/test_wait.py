@@ -93,7 +93,7 @@ def test_when_the_time_is_up_it_tells_attempts_and_the_last_answer(http: Extensi
     assert f"GET {url}: not as expected after {attempts} attempts in" in result.error
     assert "timed out" in result.error
     assert "status: expected to be 2xx, got 503" in result.error
-    assert "response: 503 Service Unavailable (text/plain); body: still starting" in result.error
+    assert "response: 503 Service Unavailable (text/plain)\nbody: still starting" in result.error
     assert result.outputs["status"] == "503"
     assert result.outputs["body"] == "still starting"
 

@@ -102,7 +102,7 @@ FAIL: list[tuple[dict[str, object], str]] = [
     ({"headers": {"X-Missing": "1"}}, "header X-Missing: expected to exist, got nothing of this name"),
     ({"headers": {"X-Missing": {"matches": "."}}}, "header X-Missing: expected to exist, got nothing of this name"),
     ({"headers": {"Date": {"exists": False}}}, 'header Date: expected not to exist, got "Sun, 22 Nov'),
-    ({"headers": {"Set-Cookie": "b=2"}}, "expected to occur once, got 2 values: "),
+    ({"headers": {"Set-Cookie": "b=2"}}, "expected to occur once\n  got 2 values: "),
     ({"headers": {"Set-Cookie": {"equals": "b=2"}}}, "set `values: all` or `values: any`, or list them"),
     ({"headers": {"Set-Cookie": ["b=2", "a=1; Path=/"]}}, 'expected to be "b=2", "a=1; Path=/", got "a=1; Path=/", "b'),
     ({"headers": {"Set-Cookie": ["b=2"]}}, 'header Set-Cookie: expected to be "b=2", got'),
@@ -123,11 +123,11 @@ FAIL: list[tuple[dict[str, object], str]] = [
     ({"body": {"jsonEquals": {}}}, "body at $.id: expected to equal nothing, got 9007199254740993 (integer)"),
     (
         {"body": {"jsonSchema": {"properties": {"items": {"items": {"required": ["name"]}}}}}},
-        'body at $.items[0]: expected to have the required member "name", got {"id": 1, "tags"',
+        'body at $.items[0]: expected to have the required member "name"\n  got {"id": 1, "tags"',
     ),
     ({"body": {"size": 1}}, "size of body: expected to equal 1, got"),
-    ({"body": {"sha256": "0" * 64}}, "SHA-256 of body: expected to be 000"),
-    ({"body": "nothing like it"}, 'body: expected to equal "nothing like it", got'),
+    ({"body": {"sha256": "0" * 64}}, "SHA-256 of body:\n  expected to be 000"),
+    ({"body": "nothing like it"}, 'body: expected to equal "nothing like it"\n  got'),
     ({"duration": {"lt": "500ms"}}, "duration: expected to be less than 500ms, got 750ms"),
     (
         {"certificateExpiry": {"gt": "0s"}},

@@ -37,7 +37,7 @@ def test_no_checks_is_not_passed() -> None:
 def test_many_failures_are_told_in_part() -> None:
     told = expect.failure_text(good() + bad(7))
     assert told.count("expected") == 5
-    assert told.endswith("; and 2 more")
+    assert told.endswith("\nand 2 more")
 
 
 def test_the_result_has_the_number_of_checks_and_the_failures() -> None:

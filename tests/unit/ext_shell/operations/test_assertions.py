@@ -70,7 +70,10 @@ def test_an_answer_in_json_is_checked_by_paths() -> None:
 @pytest.mark.parametrize(
     ("args", "told"),
     [
-        ({"output": {"contains": "deleted"}}, 'the agent\'s output: expected to contain "deleted", got "I\'ve created'),
+        (
+            {"output": {"contains": "deleted"}},
+            "the agent's output: expected to contain \"deleted\", got 3 lines:\n  | I've",
+        ),
         ({"output": {"notContains": "created"}}, "the agent's output: expected not to contain"),
         ({"prompt": "x"}, 'the prompt: expected to equal "x", got "Create a pod named nginx"'),
     ],
@@ -151,7 +154,7 @@ FAIL: list[tuple[dict[str, object], str]] = [
     ({"path": "file", "type": "symlink"}, "file: expected to be a symlink, got a file"),
     ({"path": "file", "mode": "0600"}, "mode of file: expected to be 0600, got 0644"),
     ({"path": "file", "size": 7}, "size of file: expected to equal 7, got 6"),
-    ({"path": "file", "sha256": "0" * 64}, f"SHA-256 of file: expected to be {'0' * 64}, got {HELLO}"),
+    ({"path": "file", "sha256": "0" * 64}, f"SHA-256 of file:\n  expected to be {'0' * 64}\n  got            {HELLO}"),
     ({"path": "file", "content": "bye"}, 'file: expected to equal "bye", got "hello"'),
     ({"path": "binary", "content": "ab"}, "binary: expected to be UTF-8, got byte 0xff at offset 2"),
     ({"path": "dir", "content": "x"}, "dir: expected a regular file, got a directory"),
@@ -223,7 +226,7 @@ def test_the_timeout_ends_the_waiting_and_the_last_look_is_told(host: FileHost) 
     attempts = int(failure.outputs["attempts"])
     assert attempts > 1
     assert failure.error == (
-        f'file: expected to equal "bye", got "hello" (checked {attempts} times until the timeout of 1s)'
+        f'file: expected to equal "bye", got "hello"\nchecked {attempts} times until the timeout of 1s'
     )
 
 

@@ -218,7 +218,7 @@ class TestTimeouts:
         answer = shell.failed("run", script="echo so far; sleep 3600", timeout="2s")
         why = "timed out: it did not end within `timeout` (2s) and was stopped with all processes that it started"
         assert answer.message.endswith(why)
-        assert f"{why}; raise `timeout` if it needs longer; command:" in answer.error
+        assert f"{why}; raise `timeout` if it needs longer\ncommand:" in answer.error
         assert "stdout ends with: so far" in answer.error
         assert answer.outputs["stdout"] == "so far\n"
         assert answer.outputs["signal"] == "SIGTERM"
