@@ -218,7 +218,7 @@ class TestTimeouts:
         answer = shell.failed("run", script="echo so far; sleep 3600", timeout="2s")
         why = "timed out: it did not end within `timeout` (2s) and was stopped with all processes that it started"
         assert answer.message.endswith(why)
-        assert f"{why}; raise `timeout` if it needs longer\ncommand:" in answer.error
+        assert f"{why}\nraise `timeout` if it needs longer\ncommand:" in answer.error
         assert "stdout ends with: so far" in answer.error
         assert answer.outputs["stdout"] == "so far\n"
         assert answer.outputs["signal"] == "SIGTERM"
@@ -228,7 +228,7 @@ class TestTimeouts:
         answer = shell.failed("run", script="sleep 3600", timeout="1h")
         why = "timed out: it did not end within the host's time limit for a call (2.0 s) and was stopped"
         assert why in answer.message
-        assert f"{why} with all processes that it started; for longer work use `start`, and then `wait`" in answer.error
+        assert f"{why} with all processes that it started\nfor longer work use `start`, and then `wait`" in answer.error
         assert "raise" not in answer.error
 
     @pytest.mark.parametrize("operation", ["run", "start"])
