@@ -11,7 +11,8 @@ from ext_http.client.response import excerpt, show, status_line, whole
 from ext_http.request.args import RequestArgs
 from ext_http.request.body import pairs
 from ext_http.request.send import RequestSpec
-from ext_http.response.expectations import DEFAULT_STATUS, Expect, check
+from ext_http.response.expectations import DEFAULT_STATUS, Expect, RequestExpect, check, check_failure
+from ext_http.response.header_check import cookies_of
 from ext_sdk.capture import CaptureArgs, Captured, NotFound, capture_all, check_names, find_in_text
 from ext_sdk.core.text import counted
 from ext_sdk.expect import failure_text, summary
@@ -19,8 +20,10 @@ from ext_sdk.expect import failure_text, summary
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from ext_http.client.errors import ExchangeFailed
     from ext_http.client.response import Response
     from ext_http.request.args import TlsArgs
+    from ext_http.request.send import PreparedRequest
     from ext_sdk.expect import Check, Searcher
 
 
@@ -28,25 +31,29 @@ JsonType = Literal["null", "boolean", "integer", "number", "string", "array", "o
 
 NOTHING_CAPTURED = Captured()  # never changed
 # Names of the other outputs of operations with captures.
-RESERVED = frozenset({"status", "body", "bodyFile", "duration", "url", "attempts"})
+RESERVED = frozenset({"status", "body", "bodyFile", "duration", "url", "attempts", "failure"})
 
 
 class Capture(CaptureArgs):
     """Part of a response to capture as an output. Strings stay unchanged ("007" is not 7), integers are exact."""
 
-    from_: Annotated[Literal["body", "header", "status", "url"], Meta(description="Part of the response to search")] = (
-        field(default="body", name="from")
-    )
+    from_: Annotated[
+        Literal["body", "header", "cookie", "status", "url"], Meta(description="Part of the response to search")
+    ] = field(default="body", name="from")
     header: Annotated[
         Annotated[str, Meta(min_length=1)] | UnsetType,
         Meta(description="Name of the header; the first value counts if it is repeated"),
+    ] = UNSET
+    cookie: Annotated[
+        Annotated[str, Meta(min_length=1)] | UnsetType, Meta(description="Name of a cookie that the response sets")
     ] = UNSET
     type: Annotated[JsonType | UnsetType, Meta(description="Required type of the value at `json`")] = UNSET
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if (self.header is UNSET) == (self.from_ == "header"):
-            raise ValueError("header and `from: header` require each other")
+        for name, value in (("header", self.header), ("cookie", self.cookie)):
+            if (value is UNSET) == (self.from_ == name):
+                raise ValueError(f"{name} and `from: {name}` require each other")
         if self.json is not UNSET and (self.from_ != "body" or self.regex is not UNSET):
             raise ValueError("json applies to the body and excludes regex")
         if self.type is not UNSET and self.json is UNSET:
@@ -67,6 +74,11 @@ def capture_response(
             if not values:
                 raise NotFound(f"no header {capture.header}")
             text = values[0]
+        elif capture.from_ == "cookie":
+            cookies = cookies_of(response.headers)
+            if capture.cookie not in cookies:
+                raise NotFound(f"no cookie {capture.cookie}; the response sets {', '.join(cookies) or 'none'}")
+            text = cookies[str(capture.cookie)].value
         elif capture.from_ == "body":
             if response.truncated:
                 raise NotFound("only a part of the body: it is larger than maxBody")
@@ -79,12 +91,15 @@ def capture_response(
 DEFAULT = Expect(status=DEFAULT_STATUS)
 
 
+NO_FAILURE = RequestExpect(status=DEFAULT_STATUS)
+
+
 class CheckedRequestArgs(RequestArgs):
     """Request, expected response, and parts of the response to capture."""
 
-    expect: Annotated[Expect, Meta(description="Expected response; `status` is 200 to 299 unless it is given here")] = (
-        DEFAULT
-    )
+    expect: Annotated[
+        RequestExpect, Meta(description="Expected response; `status` is 200 to 299 unless it is given here")
+    ] = NO_FAILURE
     capture: Annotated[
         dict[str, Capture], Meta(description="Parts of the response to capture as outputs, by output name")
     ] = field(default_factory=dict)
@@ -93,6 +108,8 @@ class CheckedRequestArgs(RequestArgs):
         super().__post_init__()
         if str(self.method).upper() == "HEAD" and self.expect.body is not UNSET:
             raise ValueError("expect.body: a response to HEAD has no body, so nothing would be checked")
+        if self.capture and self.expect.failures:
+            raise ValueError("capture: `expect.failure` expects no response, so nothing can be captured")
 
 
 class HasTls(Protocol):
@@ -192,7 +209,35 @@ def request_spec(args: CheckedRequestArgs) -> RequestSpec:
         query=tuple(pairs(args.query)) if args.query else (),
         body=None if args.body is UNSET else args.body,
         max_body=args.max_body,
+        path_as_is=args.path_as_is,
+        fresh=bool(args.expect.failures),
     )
+
+
+def failure_result(
+    args: CheckedRequestArgs, failure: ExchangeFailed, prepared: PreparedRequest, *, attempts: int, seconds: float
+) -> ext_sdk.Result:
+    """Return the result of an exchange that failed although a failure was expected: success if it is that one.
+
+    Raises:
+        ExchangeFailed: the same, if a response was expected.
+    """
+    if not args.expect.failures:
+        raise failure
+    check = check_failure(args.expect.failures, failure)
+    outputs: dict[str, str | int | bool] = {
+        "failure": failure.failure or failure.kind,
+        "duration": rounded(seconds),
+        "url": prepared.url,
+        "attempts": attempts,
+    }
+    after = f"after {outputs['duration']}"
+    if check.ok:
+        message = f"{prepared.where}: {failure.failure} as expected {after}: {failure.reason}{notes_of(args)}"
+        return ext_sdk.Result.ok(message, outputs=outputs)
+    error = "; ".join(filter(None, [f"{prepared.where}: {check}", failure.details]))
+    message = f"{prepared.where}: {failure.reason} {after}, {summary([check])}"
+    return ext_sdk.Result.failed(message, error=error, outputs=outputs)
 
 
 def notes_of(args: HasTls, response: Response | None = None) -> str:

@@ -18,7 +18,7 @@ from ext_sdk.context import ClientCache
 from ext_sdk.core import __version__
 
 from .decoding import CODINGS, Undecodable, decode
-from .errors import REMEDIES, ExchangeFailed
+from .errors import REMEDIES, ExchangeFailed, failure_of
 from .network import Backend, Stream, current
 from .response import Response
 from .settings import Settings
@@ -164,6 +164,7 @@ class Outgoing(NamedTuple):
         headers: all except Host and Content-Length.
         content: body; None for none.
         digest: user and password for a Digest challenge.
+        raw: path and query exactly as they are sent; "" for those of `url`.
     """
 
     method: str
@@ -171,6 +172,12 @@ class Outgoing(NamedTuple):
     headers: tuple[tuple[str, str], ...] = ()
     content: bytes | None = None
     digest: tuple[str, str] | None = None
+    raw: str = ""
+
+    @property
+    def shown(self) -> str:
+        """Return the URL as it is sent, for messages and outputs."""
+        return f"{origin_of(self.url)}{self.raw}" if self.raw else self.url
 
 
 class Client:
@@ -202,12 +209,14 @@ class Client:
             cause = error.cause if isinstance(error, _Incomplete) else error
             failure = _failure(
                 cause,
-                f"{outgoing.method} {outgoing.url}",
+                f"{outgoing.method} {outgoing.shown}",
                 deadline,
                 begun=begun,
                 protocol_remedy=HTTP2_REMEDY if self._settings.http_version == "2" else "",
                 response=error.response if isinstance(error, _Incomplete) else None,
             )
+            if self._settings.proxy is None:  # a proxy fails in these ways for other reasons
+                failure.failure = failure_of(failure.kind, cause)
             raise failure from cause
 
     def _exchange(self, outgoing: Outgoing, limit: int, sink: Sink | None, begun: float) -> Response:
@@ -215,6 +224,8 @@ class Client:
         headers = [(name.encode(), value.encode()) for name, value in outgoing.headers]
         request = httpx2.Request(outgoing.method, outgoing.url, headers=headers, content=outgoing.content)
         request.extensions = {BODY_LIMIT: limit}
+        if outgoing.raw:
+            request.extensions["target"] = outgoing.raw.encode("ascii")
         if self._settings.tls.server_name:
             request.extensions["sni_hostname"] = self._settings.tls.server_name
         received = self._transmit(request) if outgoing.digest is None else self._digest(request, outgoing.digest)
@@ -239,7 +250,7 @@ class Client:
             truncated=truncated,
             encoded_size=received.num_bytes_downloaded,
             elapsed=time.monotonic() - begun,
-            url=outgoing.url,
+            url=outgoing.shown,
             peer_certificate_expires=expires,
             excess=limited.excess if isinstance(limited, LimitedBody) else b"",
         )

@@ -16,6 +16,8 @@ decides whether to retry:
 
 from __future__ import annotations
 
+import errno
+import ssl
 from typing import TYPE_CHECKING, Literal
 
 import ext_sdk
@@ -29,7 +31,31 @@ if TYPE_CHECKING:
 Kind = Literal[
     "unknown-host", "connection", "timeout", "certificate", "tls", "protocol", "address", "redirect", "stopped"
 ]
+# As an expectation names them; several kinds of failures are one of these, and some are none.
+Failure = Literal["refused", "reset", "tls", "dns", "timeout"]
+REFUSALS = frozenset({errno.ECONNREFUSED, errno.EHOSTUNREACH, errno.ENETUNREACH})
+_FAILURES: Mapping[Kind, Failure] = {"unknown-host": "dns", "timeout": "timeout", "certificate": "tls", "tls": "tls"}
 
+
+def failure_of(kind: Kind, error: BaseException) -> Failure | None:
+    """Return the failure as an expectation names it; None if the server did not cause it.
+
+    Args:
+        error: raised by the sockets, or caused by one that they raised.
+    """
+    if kind != "connection":
+        return _FAILURES.get(kind)
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, ssl.SSLError) and not isinstance(cause, ssl.SSLEOFError):
+            return "tls"  # such as an alert after the handshake: TLS 1.3 servers check client certificates then
+        if isinstance(cause, OSError) and cause.errno in REFUSALS:
+            return "refused"
+        cause = cause.__cause__ or cause.__context__
+    return "tls" if TLS_HANDSHAKE in str(error) else "reset"
+
+
+TLS_HANDSHAKE = "during the TLS handshake"
 REMEDIES: Mapping[Kind, str] = {
     "unknown-host": "check the name, or set its address with `resolve`",
     "connection": "check that the server runs and listens there",
@@ -49,6 +75,7 @@ class ExchangeFailed(ext_sdk.OperationFailed):
         after: elapsed time, such as "1.2 s"; "" to leave it out.
         remedy: instead of that for the kind.
         response: the part that was received.
+        failure: see `failure_of`.
 
     Attributes:
         details: remedy and received part, redacted; "" for none.
@@ -63,6 +90,7 @@ class ExchangeFailed(ext_sdk.OperationFailed):
         after: str = "",
         remedy: str = "",
         response: Response | None = None,
+        failure: Failure | None = None,
     ) -> None:
         remedy = remedy or REMEDIES.get(kind, "")
         message = (f"{where}: {reason}" if where else reason) + (f" ({after})" if after else "")
@@ -70,6 +98,7 @@ class ExchangeFailed(ext_sdk.OperationFailed):
         self.kind = kind
         self.reason = reason
         self.response = response
+        self.failure = failure
         self.details = remedy
 
     def add_response(self, description: str, outputs: Mapping[str, str | int | bool]) -> None:

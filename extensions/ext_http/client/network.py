@@ -14,6 +14,8 @@ import httpcore2
 
 import ext_sdk
 
+from .errors import TLS_HANDSHAKE
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from typing import Self
@@ -259,7 +261,7 @@ class Stream(httpcore2.NetworkStream):
         except (OSError, ValueError) as error:
             self.close()
             reason = getattr(error, "strerror", None) or str(error)
-            raise httpcore2.ConnectError(f"connection: during the TLS handshake: {reason}") from error
+            raise httpcore2.ConnectError(f"connection: {TLS_HANDSHAKE}: {reason}") from error
 
     def get_extra_info(self, info: str) -> Any:
         if info == "ssl_object":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+import re
 import threading
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
 # For the first import of the HTTP library: two threads that import parts of it may each see half-initialized modules.
 IMPORT_LOCK = threading.Lock()
+_NOT_IN_TARGET = re.compile(r"[^\x21-\x7e]")
 DEFAULT_PORTS = {"http": 80, "https": 443}
 User = tuple[str, str]  # name and password
 
@@ -45,12 +47,14 @@ class Target(NamedTuple):
         origin: of the URL.
         user: user and password of the URL; None if it has none.
         literal: the task itself contains the host, not a variable.
+        raw: path and query as they are sent; "" for those of `url`.
     """
 
     url: str
     origin: Origin
     user: User | None = None
     literal: bool = False
+    raw: str = ""
 
     @property
     def trusted(self) -> tuple[str, int] | None:
@@ -104,6 +108,17 @@ def normalized(url: str, field: str = "url") -> str:
         return str(httpx2.URL(url).copy_with(fragment=None))
     except (httpx2.InvalidURL, UnicodeError, ValueError) as error:
         raise ext_sdk.InvalidArgs(field, f"expected a URL, found {url!r:.200}: {error}") from None
+
+
+def raw_target(url: str) -> str:
+    """Return path and query of a URL without normalization. Raises InvalidArgs if HTTP can't send them so."""
+    rest = url.partition("://")[2].partition("#")[0]
+    raw = rest[min((at for at in map(rest.find, "/?") if at >= 0), default=len(rest)) :]
+    raw = raw if raw.startswith("/") else f"/{raw}"
+    if wrong := _NOT_IN_TARGET.search(raw):
+        problem = f"expected visible ASCII characters, found {wrong[0]!r} in {raw!r:.200}; percent-encode it"
+        raise ext_sdk.InvalidArgs("url", f"{problem}, because pathAsIs sends the path unchanged")
+    return raw
 
 
 def host_is_literal(given: str, expanded: str) -> bool:

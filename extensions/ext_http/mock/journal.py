@@ -189,6 +189,15 @@ class Journal:
             lines.append(f"    body: {quoted(body, self.redact)}")
         return "\n".join(lines)
 
+    def redact_file(self) -> None:
+        """Redact the file again, for a secret that was not known when its lines were written."""
+        with self._changed, suppress(OSError):
+            if self._file:
+                lines = self.path.read_bytes().decode("utf-8", "backslashreplace").splitlines(keepends=True)
+                self._file.seek(0)
+                self._file.truncate()
+                self._file.write("".join(map(self._secrets.redact, lines)).encode("utf-8", "backslashreplace"))
+
     def close(self) -> None:
         """Close the file."""
         with self._changed, suppress(OSError):

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
-from msgspec import UNSET, Meta, UnsetType
+from msgspec import UNSET, Meta, UnsetType, field
 
 import ext_sdk
+from ext_http.client.response import values_of
+from ext_sdk.capture import CaptureArgs, NotFound, capture_all, find_in_text
+from ext_sdk.core.text import counted
 from ext_sdk.expect import Check
 from ext_sdk.expect.check import failures
 
@@ -16,6 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from ext_http.response.header_check import CheckContext
+    from ext_sdk import Secrets
+    from ext_sdk.capture import Captured
 
     from .journal import Call, Journal
     from .routing import Evaluation, Route
@@ -24,6 +29,35 @@ if TYPE_CHECKING:
 MAX_SHOWN = 5  # calls in an error
 MAX_SEQUENCE = 10  # calls in the description of an order
 Count = Annotated[int, Meta(ge=0)]
+
+
+class RequestCapture(CaptureArgs):
+    """Part of a received request to capture as an output."""
+
+    from_: Annotated[
+        Literal["body", "header", "query", "path", "method", "url"],
+        Meta(description="Part of the request to search; url is path and query as received"),
+    ] = field(default="body", name="from")
+    header: Annotated[Part | UnsetType, Meta(description="Name of the header")] = UNSET
+    query: Annotated[Part | UnsetType, Meta(description="Name of the query parameter")] = UNSET
+    path: Annotated[
+        Part | UnsetType, Meta(description="Name of a path parameter of the route; the complete path by default")
+    ] = UNSET
+    call: Annotated[
+        int, Meta(ge=-1_000_000, le=1_000_000, description="Which of the requests: 1 is the first, -1 the last")
+    ] = -1
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name, value in (("header", self.header), ("query", self.query)):
+            if (value is UNSET) == (self.from_ == name):
+                raise ValueError(f"{name} and `from: {name}` require each other")
+        if self.path is not UNSET and self.from_ != "path":
+            raise ValueError("path requires `from: path`")
+        if self.json is not UNSET and (self.from_ != "body" or self.regex is not UNSET):
+            raise ValueError("json applies to the body and excludes regex")
+        if not self.call:
+            raise ValueError("call: expected 1 for the first request, or -1 for the last, found 0")
 
 
 class CallExpectation(RequestExpectation):
@@ -36,6 +70,9 @@ class CallExpectation(RequestExpectation):
     at_least: Annotated[Annotated[int, Meta(ge=1)] | UnsetType, Meta(description="Minimum number of requests")] = UNSET
     at_most: Annotated[Count | UnsetType, Meta(description="Maximum number of requests")] = UNSET
     never: Annotated[bool, Meta(description="Same as exactly: 0")] = False
+    capture: Annotated[
+        dict[str, RequestCapture], Meta(description="Parts of a matching request to capture as outputs, by output name")
+    ] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -48,6 +85,8 @@ class CallExpectation(RequestExpectation):
         if (self.never or "exactly" in counts) and len(counts) + self.never > 1:
             raise ValueError("exactly and never exclude other numbers; atLeast and atMost may be combined")
         least, most = self.bounds()
+        if most == 0 and self.capture:
+            raise ValueError("capture: no request is expected, so nothing can be captured")
         if most is not None and least > most:
             raise ValueError(f"expected atLeast not over atMost, found {least} and {most}")
 
@@ -131,6 +170,46 @@ class Verification:
             for expectation, calls in pairs
             if not calls and expectation.bounds()[0] == 0 != expectation.bounds()[1]
         ]
+
+    def capture(self, secrets: Secrets) -> Captured:
+        """Return captured parts of the matching requests, after `check`. Secret values are redacted from here on."""
+        captures = {name: capture for wanted in self._expectations for name, capture in wanted.capture.items()}
+        calls = {name: self._matching[at] for at, wanted in enumerate(self._expectations) for name in wanted.capture}
+        names = {id(capture): name for name, capture in captures.items()}
+
+        def find(capture: RequestCapture) -> str:
+            matching = calls[names[id(capture)]]
+            position = capture.call - 1 if capture.call > 0 else capture.call
+            if not -len(matching) <= position < len(matching):
+                raise NotFound(f"{counted(len(matching), 'matching request')}, where number {capture.call} is needed")
+            return self._find(capture, matching[position])
+
+        return capture_all(captures, find, {}, secrets)
+
+    def _find(self, capture: RequestCapture, call: Call) -> str:
+        """Return the captured part of a call. Raises NotFound."""
+        request = call.request
+        text = {"method": request.method, "path": request.path, "url": request.target}.get(capture.from_, "")
+        named: list[str] | None = None
+        name = ""
+        if not isinstance(capture.header, UnsetType):
+            named, name = values_of(capture.header, request.headers), f"header {capture.header}"
+        elif not isinstance(capture.query, UnsetType):
+            named, name = [value for key, value in request.query if key == capture.query], f"query {capture.query}"
+        elif not isinstance(capture.path, UnsetType):
+            value = request.parameters.get(capture.path)
+            named, name = [] if value is None else [value], f"path parameter {capture.path}"
+        elif capture.from_ == "body":
+            if request.truncated:
+                raise NotFound(f"the body of #{call.number}: it was not kept, because of the limits of the journal")
+            if not isinstance(request.decoded, str):
+                raise NotFound(f"text in the body of #{call.number}, which is {request.decoded}")
+            text = request.decoded
+        if named is not None:
+            if not named:
+                raise NotFound(f"no {name} in #{call.number}")
+            text = named[0]
+        return find_in_text(capture, text, self._context.searcher)
 
     def _evaluate(self, index: int, call: Call) -> Evaluation:
         key = (index, call.number)

@@ -16,6 +16,7 @@ from ext_http.mock.response import Answer
 from ext_http.mock.routing import Route  # noqa: TC001 - msgspec reads it
 from ext_http.mock.verification import MAX_SHOWN, CallExpectation, Verification, listed
 from ext_http.response.header_check import CheckContext
+from ext_sdk.capture import Captured, check_names
 from ext_sdk.core.text import counted, suggest
 from ext_sdk.expect import Check, Integer, Searcher, check_integer, passed, summary
 from ext_sdk.expect.check import failures
@@ -124,6 +125,9 @@ def create_mock(args: MockStart, context: ext_sdk.Context) -> Mock:
     return mock
 
 
+RESERVED = frozenset({"calls", "unmatched", "journalFile"})  # names of the outputs of `mock-verify`
+
+
 class MockVerify(ext_sdk.Args, any_of=("calls", "unmatched")):
     """Arguments of `mock-verify`."""
 
@@ -144,13 +148,16 @@ class MockVerify(ext_sdk.Args, any_of=("calls", "unmatched")):
     def __post_init__(self) -> None:
         if self.in_order and len(self.calls) < 2:
             raise ValueError("inOrder: expected two or more calls")
+        names = [name for expectation in self.calls for name in expectation.capture]
+        if twice := sorted({name for name in names if names.count(name) > 1}):
+            raise ValueError(f"calls: capture {twice[0]!r:.100} occurs twice; use different names")
 
 
 def mock_verify(args: MockVerify, context: ext_sdk.Context) -> ext_sdk.Result:
     """Check the requests that a mock received: number, order, query, headers and body.
 
     A failure shows the nearest requests with their differences. With `timeout`, it waits until all checks pass, or
-    until there is a request too many.
+    until there is a request too many. `capture` in `calls` outputs parts of what the agent sent.
     """
     mock = context.state(Mocks).get(args.name)
     labels = [route.label for route in mock.routes]
@@ -159,10 +166,15 @@ def mock_verify(args: MockVerify, context: ext_sdk.Context) -> ext_sdk.Result:
         if isinstance(route, str) and route not in labels:
             text = f"expected a route of the mock, found {route!r:.100}; {suggest(route, labels)}"
             raise ext_sdk.InvalidArgs(f"calls[{index}].route", text)
+        check_names(expectation.capture, RESERVED)
     with Searcher() as searcher:
         check_context = CheckContext(context.workdir, searcher, mock.journal.redact)
         verification = Verification(args.calls, mock.routes, mock.journal, check_context)
         checks = _verify(args, context.deadline, mock, verification)
+        captured = verification.capture(context.secrets) if passed(checks) else Captured()
+        checks += captured.failures
+        if captured.secrets:
+            mock.journal.redact_file()
     message = f"mock {args.name!r}: {summary(checks)}"
     if verification.absent:
         message += f"; no call of {', '.join(verification.absent)}: atMost permits that, atLeast: 1 would not"
@@ -171,7 +183,8 @@ def mock_verify(args: MockVerify, context: ext_sdk.Context) -> ext_sdk.Result:
         responses = counted(len(failed), "response")
         message += f"; {responses} failed, first #{failed[0].number}: {mock.journal.redact(failed[0].problem)}"
     if passed(checks):
-        return ext_sdk.Result.ok(message, outputs=mock.counts())
+        outputs = mock.counts() | captured.values
+        return ext_sdk.Result.ok(message, outputs=outputs, secret_outputs=captured.secrets)
     received = counted(mock.journal.count, "request")
     lines = [*failures(checks), f"mock {mock.name!r} received {received}, see {mock.journal.path}"]
     if problems := mock.journal.problems:

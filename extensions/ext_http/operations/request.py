@@ -9,11 +9,20 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType, field
 
 import ext_sdk
+from ext_http.client.errors import ExchangeFailed
 from ext_http.request.args import DEFAULT_MAX_BODY, ServerArgs
 from ext_http.request.body import Body, GraphqlBody
 from ext_http.request.send import PreparedRequest, RequestSpec
 from ext_http.response.expectations import Expect  # noqa: TC001 - msgspec reads it
-from ext_http.result import DEFAULT, RESERVED, Capture, CheckedRequestArgs, CheckedResponse, request_spec
+from ext_http.result import (
+    DEFAULT,
+    RESERVED,
+    Capture,
+    CheckedRequestArgs,
+    CheckedResponse,
+    failure_result,
+    request_spec,
+)
 from ext_sdk.capture import check_names
 from ext_sdk.expect import Check, Searcher
 from ext_sdk.expect.check import (
@@ -38,8 +47,12 @@ def request(args: Request, context: ext_sdk.Context) -> ext_sdk.Result:
     expected, use `wait`.
     """
     prepared = PreparedRequest(args, request_spec(args), context)
+    try:
+        response = prepared.send(context.deadline)
+    except ExchangeFailed as failure:
+        return failure_result(args, failure, prepared, attempts=1, seconds=context.deadline.elapsed())
     with Searcher(deadline=context.deadline) as searcher:
-        return CheckedResponse(args, prepared.send(context.deadline), context, searcher).result(prepared.where)
+        return CheckedResponse(args, response, context, searcher).result(prepared.where)
 
 
 STATUS_WITH_ERRORS: list[int | str] = ["2xx", "4xx"]  # servers respond to a document with an error by either

@@ -12,7 +12,15 @@ import ext_sdk
 from ext_http.client.errors import ExchangeFailed
 from ext_http.client.response import status_line
 from ext_http.request.send import PreparedRequest
-from ext_http.result import CheckedRequestArgs, CheckedResponse, notes_of, request_spec, rounded
+from ext_http.response.expectations import check_failure
+from ext_http.result import (
+    CheckedRequestArgs,
+    CheckedResponse,
+    failure_result,
+    notes_of,
+    request_spec,
+    rounded,
+)
 from ext_sdk.core.text import counted
 from ext_sdk.expect import Searcher, summary
 from ext_sdk.polling import attempts_until, exponential
@@ -117,8 +125,12 @@ class _WaitLoop:
             try:
                 response = self._prepared.send(deadline.limit(args.attempt_timeout))
             except ExchangeFailed as failure:
-                self._failure, self._successes = failure, 0
-                outcome = failure.reason
+                # A last attempt that the end of the wait cut short shows no timeout.
+                cut = failure.kind == "timeout" and deadline.expired and attempt.number > 1
+                ok = failure.failure in args.expect.failures and not cut
+                self._failure, self._checked = failure, None if ok else self._checked
+                self._successes = self._successes + 1 if ok else 0
+                outcome = failure.reason + (" as expected" if ok else "")
             else:
                 self._failure, self._checked_at = None, at
                 self._checked = CheckedResponse(args, response, self._context, self._searcher)
@@ -127,6 +139,10 @@ class _WaitLoop:
             if self._attempts.record(outcome, at):
                 self._context.log.info(f"{self._prepared.where}: {outcome}")
             checked = self._checked
+            if self._failure and self._successes >= args.successes:
+                seconds = time.monotonic() - self._begun
+                count = self._attempts.count
+                return failure_result(args, self._failure, self._prepared, attempts=count, seconds=seconds)
             if checked and self._successes >= args.successes:
                 outputs = checked.outputs(self._attempts.count, time.monotonic() - self._begun)
                 message = f"{self._prepared.where}: status {checked.response.status}, {summary(checked.checks)}"
@@ -146,6 +162,8 @@ class _WaitLoop:
         """Return the reason why further attempts would fail too; "" if they may succeed."""
         give_up_on = self._args.give_up_on
         if self._failure is not None:
+            if self._successes:
+                return ""
             permanent = self._failure.kind in ALWAYS_PERMANENT or self._failure.kind in give_up_on
             return f"{self._failure.reason}, which does not pass by itself" if permanent else ""
         checked = self._checked
@@ -161,6 +179,8 @@ class _WaitLoop:
         parts = [f"{self._prepared.where}: not as expected {self._effort()}, {reason}"]
         if failure is not None:
             parts.append("; ".join(filter(None, [f"last attempt: {failure.reason}", failure.details])))
+            if accepted := self._args.expect.failures:
+                parts.append(str(check_failure(accepted, failure)))
         if checked is not None:
             outputs = checked.outputs(count, 0.0)
             at = f" (after {rounded(self._checked_at)})" if failure is not None else ""

@@ -119,6 +119,9 @@ class RequestArgs(ServerArgs):
         dict[str, Values], Meta(description="Query parameters, added to those of the URL; a list repeats one")
     ] = field(default_factory=dict)
     body: Annotated[Body | UnsetType, Meta(description="Request body, of one kind")] = UNSET
+    path_as_is: Annotated[
+        bool, Meta(description="Send path and query of `url` unchanged: /a/../b, /%2e, //, without normalization")
+    ] = False
     max_body: Annotated[
         int, Meta(ge=0, description="Maximum bytes of the response body to read, decoded; the rest is dropped")
     ] = DEFAULT_MAX_BODY

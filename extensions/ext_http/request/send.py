@@ -17,7 +17,7 @@ import ext_sdk
 from ext_http.client.errors import ExchangeFailed, Refused
 from ext_http.client.response import excerpt, status_line
 from ext_http.client.settings import Proxy, Settings, Tls
-from ext_http.client.url import Guard, host_is_literal, join, normalized, parse
+from ext_http.client.url import Guard, host_is_literal, join, normalized, parse, raw_target
 from ext_http.config import HttpConfig
 from ext_http.mock.registry import Mocks
 from ext_http.response.header_check import header_value_problem
@@ -32,6 +32,7 @@ from .session_store import Session, Sessions
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
+    from ext_http.client.client import Outgoing
     from ext_http.client.response import Response
     from ext_http.client.url import Origin, Target
 
@@ -188,6 +189,8 @@ class RequestSpec(NamedTuple):
     Attributes:
         method: in any case; "" for GET, or POST with a body.
         max_body: bytes of the response body that are kept.
+        path_as_is: send path and query of the URL without normalization.
+        fresh: open a new connection, because that is what is checked.
     """
 
     method: str = ""
@@ -195,6 +198,8 @@ class RequestSpec(NamedTuple):
     body: Body | None = None
     max_body: int = 0
     accept: str = "*/*"
+    path_as_is: bool = False
+    fresh: bool = False
 
 
 class PreparedRequest:
@@ -212,8 +217,8 @@ class PreparedRequest:
         self._spec = spec
         self._context = context
         self._session = context.state(Sessions).get(args.session) if args.session is not UNSET else None
-        self._target = _target_of(args.url, spec.query, self._session, context)
-        self.url = self._target.url
+        self._target = _target_of(args.url, spec, self._session, context)
+        self.url = f"{self._target.origin}{self._target.raw}" if self._target.raw else self._target.url
         allow = (*context.config_as(HttpConfig).allow_hosts, *args.allow_hosts, *context.state(Mocks).addresses())
         self._guard = Guard(tuple(map(str.lower, allow)), self._target.trusted)
         self._guard.check_host(self._target.origin.host, self._target.origin.port)
@@ -290,8 +295,7 @@ class PreparedRequest:
             hop = _RedirectHop(target, "GET" if get else hop.method, None if get else hop.body, guard)
 
     def _exchange(self, hop: _RedirectHop, deadline: ext_sdk.Deadline, sink: Sink | None) -> Response:
-        from ext_http.client.client import ACCEPT_ENCODING, Clients, Outgoing
-        from ext_http.client.network import ExchangeDeadline
+        from ext_http.client.client import ACCEPT_ENCODING, Outgoing
 
         other_origin = hop.target.origin != self._target.origin
         headers = self._headers.items(other_origin=other_origin, body=hop.body is not None)
@@ -309,12 +313,25 @@ class PreparedRequest:
         if "accept-encoding" not in self._headers:
             headers.append(("Accept-Encoding", ACCEPT_ENCODING))
         settings = build_settings(self._args, hop.target.origin, hop.guard, self._context, other_origin=other_origin)
-        client = self._context.extension_state(Clients).get(settings)
-        connect = None if self._args.connect_timeout is UNSET else self._args.connect_timeout.seconds
         content = hop.body.content if hop.body else None
-        outgoing = Outgoing(hop.method, hop.target.url, tuple(headers), content, credentials.digest)
+        outgoing = Outgoing(hop.method, hop.target.url, tuple(headers), content, credentials.digest, raw=hop.target.raw)
+        response = self._transmit(outgoing, settings, deadline, sink)
+        if self._session and response.values("set-cookie"):
+            for name, value in self._session.cookies.store(response):
+                self._context.secrets.add(f"cookie.{name}", value)
+        return response
+
+    def _transmit(
+        self, outgoing: Outgoing, settings: Settings, deadline: ext_sdk.Deadline, sink: Sink | None
+    ) -> Response:
+        """Send one request. A failure describes the part of the response that was received."""
+        from ext_http.client.client import Client, Clients
+        from ext_http.client.network import ExchangeDeadline
+
+        connect = None if self._args.connect_timeout is UNSET else self._args.connect_timeout.seconds
+        client = Client(settings) if self._spec.fresh else self._context.extension_state(Clients).get(settings)
         try:
-            response = client.send(outgoing, ExchangeDeadline(deadline, connect), limit=self._spec.max_body, sink=sink)
+            return client.send(outgoing, ExchangeDeadline(deadline, connect), limit=self._spec.max_body, sink=sink)
         except ExchangeFailed as failure:
             if received := failure.response:
                 body = excerpt(received, self._context.secrets)
@@ -323,10 +340,9 @@ class PreparedRequest:
                     f"{text}: {body}" if body else text, {"status": received.status, "url": received.url}
                 )
             raise
-        if self._session and response.values("set-cookie"):
-            for name, value in self._session.cookies.store(response):
-                self._context.secrets.add(f"cookie.{name}", value)
-        return response
+        finally:
+            if self._spec.fresh:
+                client.close()
 
     def _post_token_form(
         self, deadline: ext_sdk.Deadline, url: str, form: list[tuple[str, str]], header: str
@@ -364,7 +380,7 @@ class _RedirectHop(NamedTuple):
     guard: Guard
 
 
-def _target_of(url: str, query: Sequence[tuple[str, str]], session: Session | None, context: ext_sdk.Context) -> Target:
+def _target_of(url: str, spec: RequestSpec, session: Session | None, context: ext_sdk.Context) -> Target:
     """Return the target of an operation. Its secrets are redacted from here on.
 
     Args:
@@ -374,7 +390,7 @@ def _target_of(url: str, query: Sequence[tuple[str, str]], session: Session | No
     Raises:
         InvalidArgs: the URL is not valid, or the base URL is missing.
     """
-    given = context.given.get("url", url)
+    given, query = context.given.get("url", url), spec.query
     if url.startswith("/"):
         base, base_given = (session.base_url, session.base_given) if session else ("", "")
         if not base:
@@ -384,6 +400,10 @@ def _target_of(url: str, query: Sequence[tuple[str, str]], session: Session | No
             raise ext_sdk.InvalidArgs("url", f"{problem}; set one in the configuration or with `session`")
         url, given = base.rstrip("/") + url, f"{base_given.rstrip('/')}{given}"
     target = parse(url)._replace(literal=isinstance(given, str) and host_is_literal(given, url))
+    if spec.path_as_is:
+        raw = raw_target(url)
+        encoded = urlencode(query)
+        target = target._replace(raw=f"{raw}{'&' if '?' in raw else '?'}{encoded}" if encoded else raw)
     if target.user:
         context.secrets.add("url.password", target.user[1])
     parts = urlsplit(target.url)

@@ -1,18 +1,31 @@
-"""Checks of headers and query parameters, the context that all checks share, and the syntax of header values."""
+"""Checks of headers, cookies and query parameters, the context that all checks share, and the syntax of values."""
 
 from __future__ import annotations
 
 import re
+import time
+from datetime import UTC
 from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
 
 from msgspec import UNSET, Meta, UnsetType
 
 from ext_http.client.response import values_of
-from ext_sdk.expect import Check, Expectation, Integer, TextExpectation, check_integer, check_text
+from ext_sdk import Duration
+from ext_sdk.expect import (
+    Check,
+    DurationExpectation,
+    Expectation,
+    Integer,
+    Text,
+    TextExpectation,
+    check_duration,
+    check_integer,
+    check_text,
+)
 from ext_sdk.expect.check import redact_named, shown
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
     from ext_sdk.expect import Searcher
@@ -97,6 +110,121 @@ def check_headers(
     for name, expectation in expectations.items():
         checks += check_values(expectation, values_of(name, headers), f"header {name}", context.redacted_as(name))
     return checks
+
+
+SameSite = Literal["Strict", "Lax", "None"]
+
+
+class CookieExpectation(Expectation):
+    """Expected cookie of a response; all members given must hold. Of several of one name, the last one counts."""
+
+    exists: Annotated[bool | UnsetType, Meta(description="false: the response must not set it")] = UNSET
+    value: Annotated[Text | UnsetType, Meta(description="Value as sent")] = UNSET
+    http_only: Annotated[bool | UnsetType, Meta(description="HttpOnly")] = UNSET
+    secure: Annotated[bool | UnsetType, Meta(description="Secure")] = UNSET
+    same_site: Annotated[SameSite | UnsetType, Meta(description="SameSite, in any case")] = UNSET
+    path: Annotated[str | UnsetType, Meta(description='Path; "" if there must be none')] = UNSET
+    domain: Annotated[str | UnsetType, Meta(description='Domain, without its first dot; "" if there must be none')] = (
+        UNSET
+    )
+    lifetime: Annotated[
+        DurationExpectation | Literal["session"] | UnsetType,
+        Meta(description="Time until it expires, by Max-Age or else Expires, 0s if it is deleted; session: neither"),
+    ] = UNSET
+
+    def __post_init__(self) -> None:
+        self.refuse_empty()
+        if self.exists is False and len(self.given()) > 1:
+            raise ValueError("`exists: false` excludes all other checks")
+
+
+Cookies = Annotated[dict[Name, str | CookieExpectation], Meta(min_length=1)]
+
+
+class SetCookie(NamedTuple):
+    """Cookie of a Set-Cookie header (RFC 6265, 5.2): value, and attributes by name in lower case."""
+
+    value: str
+    attributes: Mapping[str, str]
+
+    def lifetime(self) -> Duration | None:
+        """Return the time until the cookie expires, 0s if it is deleted; None if it ends with the browser session."""
+        age = self.attributes.get("max-age", "")
+        if re.fullmatch(r"-?[0-9]{1,9}", age):
+            return Duration.from_seconds(max(0, int(age)))
+        from email.utils import parsedate_to_datetime
+
+        try:
+            expires = parsedate_to_datetime(self.attributes["expires"].replace("-", " "))
+            left = expires.replace(tzinfo=expires.tzinfo or UTC).timestamp() - time.time()
+        except (KeyError, ValueError, OverflowError):
+            return None
+        return Duration.from_seconds(min(max(0.0, left), MAX_LIFETIME))
+
+
+MAX_LIFETIME = 290 * 365 * 86400.0  # seconds; a Duration is limited to 292 years
+
+
+def cookies_of(headers: Sequence[tuple[str, str]]) -> dict[str, SetCookie]:
+    """Return the cookies that a response sets, by name; of several of one name the last."""
+    cookies = {}
+    for value in values_of("set-cookie", headers):
+        pair, *attributes = value.split(";")
+        name, separator, content = pair.partition("=")
+        if separator and name.strip():
+            named = (attribute.partition("=") for attribute in attributes)
+            found = {key.strip().lower(): text.strip() for key, _, text in named}
+            cookies[name.strip()] = SetCookie(content.strip(), found)
+    return cookies
+
+
+def check_cookies(
+    expectations: Mapping[str, str | CookieExpectation], headers: Sequence[tuple[str, str]], context: CheckContext
+) -> list[Check]:
+    """Check the cookies that a response sets against expectations by name. Their values are redacted in messages."""
+    cookies, context = cookies_of(headers), context.redacted_as("Set-Cookie")
+    checks: list[Check] = []
+    for name, given in expectations.items():
+        wanted = CookieExpectation(value=given) if isinstance(given, str) else given
+        cookie, where = cookies.get(name), f"cookie {name}"
+        if wanted.exists is not UNSET or cookie is None:
+            expected = wanted.exists is not False
+            found = f"cookies {', '.join(cookies)}" if cookies else "no cookies"
+            what = "to be set" if expected else "not to be set"
+            checks.append(Check((cookie is not None) == expected, what, "", found, where=where))
+        if cookie is None:
+            continue
+        if not isinstance(wanted.value, UnsetType):
+            checks += check_text(
+                wanted.value, cookie.value, where=where, searcher=context.searcher, redact=context.redact
+            )
+        checks += _check_attributes(wanted, cookie.attributes, where)
+        if not isinstance(wanted.lifetime, UnsetType):
+            lifetime, where = cookie.lifetime(), f"lifetime of {where}"
+            if wanted.lifetime == "session":
+                checks.append(
+                    Check(lifetime is None, "to be that of the browser session", "", str(lifetime), where=where)
+                )
+            elif lifetime is None:
+                checks.append(Check.failed("to be limited", "neither Max-Age nor Expires", where=where))
+            else:
+                checks += check_duration(wanted.lifetime, lifetime, where=where)
+    return checks
+
+
+def _check_attributes(wanted: CookieExpectation, attributes: Mapping[str, str], where: str) -> Iterator[Check]:
+    for attribute, required in (("HttpOnly", wanted.http_only), ("Secure", wanted.secure)):
+        if not isinstance(required, UnsetType):
+            what = f"to have {attribute}" if required else f"not to have {attribute}"
+            found = f"attributes {', '.join(attributes)}" if attributes else "no attributes"
+            yield Check((attribute.lower() in attributes) == required, what, "", found, where=where)
+    for attribute, expected in (("SameSite", wanted.same_site), ("Path", wanted.path), ("Domain", wanted.domain)):
+        if not isinstance(expected, UnsetType):
+            value = attributes.get(attribute.lower(), "")
+            equal = value == expected
+            if attribute != "Path":
+                equal = value.removeprefix(".").lower() == expected.removeprefix(".").lower()
+            yield Check(equal, "to be", shown(expected), shown(value), where=f"{attribute} of {where}")
 
 
 def check_values(expectation: Header, values: Sequence[str], where: str, context: CheckContext) -> list[Check]:
