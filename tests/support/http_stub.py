@@ -198,6 +198,11 @@ class Stub:
         self.routes[path] = route
         return self.url(path)
 
+    def close_listener(self) -> None:
+        """Accept no more connections; those that are open stay so."""
+        self._server.shutdown()
+        self._server.socket.close()
+
     def __enter__(self) -> Self:
         self._thread.start()
         return self

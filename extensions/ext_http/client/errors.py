@@ -17,7 +17,7 @@ decides whether to retry:
 from __future__ import annotations
 
 import errno
-import ssl
+import os
 from typing import TYPE_CHECKING, Literal
 
 import ext_sdk
@@ -33,7 +33,7 @@ Kind = Literal[
 ]
 # As an expectation names them; several kinds of failures are one of these, and some are none.
 Failure = Literal["refused", "reset", "tls", "dns", "timeout"]
-REFUSALS = frozenset({errno.ECONNREFUSED, errno.EHOSTUNREACH, errno.ENETUNREACH})
+REFUSALS = (errno.ECONNREFUSED, errno.EHOSTUNREACH, errno.ENETUNREACH)
 _FAILURES: Mapping[Kind, Failure] = {"unknown-host": "dns", "timeout": "timeout", "certificate": "tls", "tls": "tls"}
 
 
@@ -41,17 +41,12 @@ def failure_of(kind: Kind, error: BaseException) -> Failure | None:
     """Return the failure as an expectation names it; None if the server did not cause it.
 
     Args:
-        error: raised by the sockets, or caused by one that they raised.
+        error: of the library; it has the text of that raised by the sockets.
     """
     if kind != "connection":
         return _FAILURES.get(kind)
-    cause: BaseException | None = error
-    while cause is not None:
-        if isinstance(cause, ssl.SSLError) and not isinstance(cause, ssl.SSLEOFError):
-            return "tls"  # such as an alert after the handshake: TLS 1.3 servers check client certificates then
-        if isinstance(cause, OSError) and cause.errno in REFUSALS:
-            return "refused"
-        cause = cause.__cause__ or cause.__context__
+    if any(os.strerror(number) in str(error) for number in REFUSALS):
+        return "refused"
     return "tls" if TLS_HANDSHAKE in str(error) else "reset"
 
 

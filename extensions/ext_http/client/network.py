@@ -170,6 +170,11 @@ def _kind(problem: OSError, usual: str) -> str:
     return "address" if isinstance(problem, PermissionError) else usual
 
 
+def _broken(problem: OSError) -> str:
+    """Return the kind of a failure after the handshake: a TLS 1.3 server checks a client certificate only then."""
+    return "tls" if isinstance(problem, ssl.SSLError) and not isinstance(problem, ssl.SSLEOFError) else "connection"
+
+
 def _connect(connection: socket.socket, address: Any, deadline: ExchangeDeadline) -> None:
     """Connect, with regular checks whether to stop."""
     connection.settimeout(0)
@@ -210,7 +215,7 @@ class Stream(httpcore2.NetworkStream):
             except TimeoutError:
                 continue
             except OSError as error:
-                raise httpcore2.ReadError(f"connection: {error.strerror or error}") from error
+                raise httpcore2.ReadError(f"{_broken(error)}: {error.strerror or error}") from error
 
     def write(self, buffer: bytes, timeout: float | None = None) -> None:
         if not buffer:
@@ -227,7 +232,7 @@ class Stream(httpcore2.NetworkStream):
             except TimeoutError:
                 continue
             except OSError as error:
-                raise httpcore2.WriteError(f"connection: {error.strerror or error}") from error
+                raise httpcore2.WriteError(f"{_broken(error)}: {error.strerror or error}") from error
 
     def peek(self) -> bytes:
         """Return received bytes without consuming them. Over TLS, where that is not possible, return b""."""

@@ -16,7 +16,6 @@ from ext_sdk.expect import (
     DurationExpectation,
     Expectation,
     Integer,
-    Text,
     TextExpectation,
     check_duration,
     check_integer,
@@ -119,7 +118,7 @@ class CookieExpectation(Expectation):
     """Expected cookie of a response; all members given must hold. Of several of one name, the last one counts."""
 
     exists: Annotated[bool | UnsetType, Meta(description="false: the response must not set it")] = UNSET
-    value: Annotated[Text | UnsetType, Meta(description="Value as sent")] = UNSET
+    value: Annotated[Header | UnsetType, Meta(description="Value as sent, in the form of a header")] = UNSET
     http_only: Annotated[bool | UnsetType, Meta(description="HttpOnly")] = UNSET
     secure: Annotated[bool | UnsetType, Meta(description="Secure")] = UNSET
     same_site: Annotated[SameSite | UnsetType, Meta(description="SameSite, in any case")] = UNSET
@@ -195,9 +194,7 @@ def check_cookies(
         if cookie is None:
             continue
         if not isinstance(wanted.value, UnsetType):
-            checks += check_text(
-                wanted.value, cookie.value, where=where, searcher=context.searcher, redact=context.redact
-            )
+            checks += check_values(wanted.value, [cookie.value], where, context)
         checks += _check_attributes(wanted, cookie.attributes, where)
         if not isinstance(wanted.lifetime, UnsetType):
             lifetime, where = cookie.lifetime(), f"lifetime of {where}"

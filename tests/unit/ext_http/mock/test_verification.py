@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import ext_sdk
-from ext_http.operations.mock import MockVerify
+from ext_http.operations.mock import RESERVED, MockVerify
 from ext_sdk.server.validation import validate
 from tests.support.mocks import MockMaker
 
@@ -297,3 +297,76 @@ def test_no_secret_is_in_the_journal_or_in_a_failure(tmp_path: Path) -> None:
     assert len(Path(mock.outputs["journalFile"]).read_text()) < 12_000
     assert mock.verify(calls=[{"headers": {"Authorization": f"Bearer {bearer}"}, "exactly": 2}]).success
     maker.close()
+
+
+def test_what_an_agent_sent_can_be_captured(shop: Started) -> None:
+    order = {
+        "route": "order",
+        "capture": {
+            "quantity": {"json": "$.qty"},
+            "first": {"json": "$.qty", "call": 1},
+            "id": {"from": "path", "path": "id"},
+            "target": {"from": "url", "regex": "[0-9]+"},
+            "trace": {"from": "header", "header": "X-Trace"},
+            "method": {"from": "method"},
+            "none": {"from": "header", "header": "X-None", "default": "-"},
+        },
+    }
+    stock = {"route": "stock", "capture": {"kind": {"from": "query", "query": "kind"}, "path": {"from": "path"}}}
+    result = shop.verify(calls=[order, stock])
+    assert result.success, result
+    captured = {name: value for name, value in result.outputs.items() if name not in RESERVED}
+    assert captured == {
+        "quantity": "2",
+        "first": "2",
+        "id": "8",
+        "target": "8",
+        "trace": "abc",
+        "method": "POST",
+        "none": "-",
+        "kind": "lamp",
+        "path": "/stock",
+    }
+
+
+@pytest.mark.parametrize(
+    ("capture", "problem"),
+    [
+        ({"call": 3}, "expected to be found, got 2 matching requests, where number 3 is needed"),
+        ({"from": "header", "header": "X-No"}, "no header X-No in #3"),
+        ({"from": "path", "path": "name"}, "no path parameter name in #3"),
+        ({"json": "$.none"}, "0 values at"),
+    ],
+)
+def test_what_can_not_be_captured_fails(shop: Started, capture: dict[str, object], problem: str) -> None:
+    result = shop.verify(calls=[{"route": "order", "capture": {"a": capture}}])
+    assert not result.success
+    assert problem in result.error
+
+
+def test_secrets_that_an_agent_sent_reach_later_steps_only(mocks: MockMaker) -> None:
+    mock = mocks(ORDERS)
+    mock.ask("/orders/7", "POST", '{"pin": "correct horse"}')
+    capture = {"pin": {"json": "$.pin", "secret": True}}
+    result = mock.verify(calls=[{"route": "order", "capture": capture}])
+    assert result.secret_outputs == {"pin": "correct horse"}
+    assert "pin" not in result.outputs
+    mock.ask("/orders/8", "POST", "correct horse")
+    journal = Path(result.outputs["journalFile"]).read_text()
+    assert "correct horse" not in journal
+    assert [json.loads(line)["n"] for line in journal.splitlines()] == [1, 2]
+
+
+@pytest.mark.parametrize(
+    ("call", "problem"),
+    [
+        ({"route": "order", "never": True, "capture": {"a": {}}}, "no request is expected"),
+        ({"route": "order", "capture": {"a": {"from": "query"}}}, "require each other"),
+        ({"route": "order", "capture": {"a": {"path": "id"}}}, "path requires `from: path`"),
+        ({"route": "order", "capture": {"a": {"call": 0}}}, "expected 1 for the first request"),
+        ({"route": "order", "capture": {"calls": {}}}, "another output has this name"),
+    ],
+)
+def test_captures_that_make_no_sense_are_refused(shop: Started, call: dict[str, object], problem: str) -> None:
+    with pytest.raises(ext_sdk.InvalidArgs, match=problem):
+        shop.verify(calls=[call])

@@ -126,3 +126,37 @@ def test_a_user_in_a_location_is_not_sent(http: Extension, stub: Stub, other: St
 def test_the_redirect_itself_can_be_what_is_expected(http: Extension, stub: Stub) -> None:
     url = stub.says("/", status=303, Location="/done")
     http.get(url, expect={"status": 303, "headers": {"location": "/done"}})
+
+
+@pytest.mark.parametrize(
+    ("path", "sent"),
+    [
+        ("/static/../../etc/passwd", "/static/../../etc/passwd"),
+        ("/%2e%2e//a%2Fb;x?q=%41&r=a|b#part", "/%2e%2e//a%2Fb;x?q=%41&r=a|b"),
+        ("?q=1", "/?q=1"),
+        ("", "/"),
+    ],
+)
+def test_a_path_can_be_sent_as_it_is(path: str, sent: str, http: Extension, stub: Stub) -> None:
+    stub.default = lambda handler, _: handler.answer(200, "ok")
+    result = http.get(stub.origin + path, pathAsIs=True)
+    assert stub.asked[-1].path == sent
+    assert result.outputs["url"] == stub.origin + sent
+    http.get(stub.origin + path, pathAsIs=True, query={"n": "a b"})
+    assert stub.asked[-1].path == f"{sent}{'&' if '?' in sent else '?'}n=a+b"
+
+
+def test_a_path_that_is_sent_as_it_is_goes_through_a_proxy_and_sessions(http: Extension, stub: Stub) -> None:
+    stub.default = lambda handler, _: handler.answer(200, "ok")
+    http.get("http://shop.test/a/../b", pathAsIs=True, proxy=stub.origin)
+    assert stub.asked[-1].path == "http://shop.test/a/../b"
+    http.ok("session", name="shop", baseUrl=stub.origin)
+    http.get("/a/../b", pathAsIs=True, session="shop")
+    assert stub.asked[-1].path == "/a/../b"
+    stub.does("/a/../c", lambda handler, _: handler.answer(302, "", {"Location": "../d"}))
+    assert http.get(f"{stub.origin}/a/../c", pathAsIs=True, redirects=1).outputs["url"] == stub.url("/d")
+
+
+def test_http_can_not_send_every_path(http: Extension, stub: Stub) -> None:
+    error = http.failed("request", url=stub.url("/a b"), pathAsIs=True).error
+    assert "url: expected visible ASCII characters, found ' ' in '/a b'; percent-encode it" in error

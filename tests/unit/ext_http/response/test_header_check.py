@@ -8,12 +8,15 @@ import pytest
 
 from ext_http.response.header_check import (
     CheckContext,
+    CookieExpectation,
     HeaderExpectation,
+    check_cookies,
     check_headers,
     check_values,
     header_value_problem,
 )
 from ext_sdk import InvalidArgs
+from ext_sdk.core.redaction.redactor import Redactor
 from ext_sdk.expect import Searcher, failure_text, passed
 from ext_sdk.server.validation import validate
 
@@ -66,3 +69,61 @@ def test_an_absent_header_excludes_other_checks() -> None:
 def test_a_header_value_is_one_line() -> None:
     assert header_value_problem("a\tb") == ""
     assert header_value_problem("a\r\nb") == "expected one line, found '\\r' in the value"
+
+
+SET = [
+    ("Set-Cookie", "sid=old; Path=/"),
+    ("set-cookie", "sid=abc=1; Path=/app; HttpOnly; secure; SameSite=strict; Max-Age=3600; Domain=.Shop.test"),
+    ("Set-Cookie", "theme=dark"),
+    ("Set-Cookie", "gone=; Expires=Thu, 01-Jan-1970 00:00:00 GMT"),
+    ("Set-Cookie", "far=1; Expires=Fri, 31 Dec 9999 23:59:59 GMT; Max-Age=soon"),
+    ("Set-Cookie", "nothing"),
+]
+
+
+@pytest.mark.parametrize(
+    ("expectation", "failed"),
+    [
+        ({"sid": "abc=1", "theme": "dark"}, ""),
+        ({"sid": {"value": {"startsWith": "abc"}, "httpOnly": True, "secure": True, "sameSite": "Strict"}}, ""),
+        ({"sid": {"path": "/app", "domain": "shop.test", "lifetime": {"gte": "1h", "lte": "1h"}}}, ""),
+        ({"theme": {"httpOnly": False, "secure": False, "path": "", "domain": "", "lifetime": "session"}}, ""),
+        ({"gone": {"lifetime": {"lte": "0s"}, "value": ""}, "far": {"lifetime": {"gt": "87600h"}}}, ""),
+        ({"other": {"exists": False}, "sid": {"exists": True}}, ""),
+        ({"nothing": {"exists": False}}, ""),
+        ({"sid": {"exists": False}}, "cookie sid: expected not to be set, got cookies sid, theme, gone, far"),
+        ({"other": "x"}, "cookie other: expected to be set, got cookies sid, theme, gone, far"),
+        ({"theme": "light"}, "cookie theme: expected to be exactly"),
+        ({"theme": {"secure": True}}, "cookie theme: expected to have Secure, got no attributes"),
+        ({"sid": {"httpOnly": False}}, "cookie sid: expected not to have HttpOnly, got attributes path, httponly"),
+        ({"sid": {"path": "/"}}, 'Path of cookie sid: expected to be "/", got "/app"'),
+        ({"sid": {"sameSite": "Lax"}}, 'SameSite of cookie sid: expected to be "Lax", got "strict"'),
+        ({"sid": {"lifetime": {"lt": "1h"}}}, "lifetime of cookie sid: expected"),
+        (
+            {"sid": {"lifetime": "session"}},
+            "lifetime of cookie sid: expected to be that of the browser session, got 1h",
+        ),
+        ({"theme": {"lifetime": {"gt": "1s"}}}, "lifetime of cookie theme: expected to be limited, got neither"),
+    ],
+)
+def test_cookies_and_their_attributes(expectation: dict[str, object], failed: str, context: CheckContext) -> None:
+    wanted = {
+        name: value if isinstance(value, str) else validate(CookieExpectation, value)
+        for name, value in expectation.items()
+    }
+    text = failure_text(check_cookies(wanted, SET, context))
+    assert text.startswith(failed) if failed else text == "", text
+
+
+def test_values_of_cookies_are_not_shown(context: CheckContext) -> None:
+    redacting = context._replace(redact=Redactor(rules=True).redact_text)
+    text = failure_text(check_cookies({"sid": "correct-horse"}, [("Set-Cookie", "sid=battery-staple")], redacting))
+    assert "cookie sid: expected to be exactly" in text
+    assert "correct-horse" not in text
+    assert "battery-staple" not in text
+
+
+@pytest.mark.parametrize(("value", "problem"), [({}, "checks nothing"), ({"exists": False, "path": "/"}, "excludes")])
+def test_cookie_expectations_that_can_not_hold(value: object, problem: str) -> None:
+    with pytest.raises(InvalidArgs, match=problem):
+        validate(CookieExpectation, value)
