@@ -13,6 +13,7 @@ RESPONSE = {
     "url": "last requested URL; after a redirect it differs from the given one",
     "attempts": "number of requests",
     "NAME?": "captured value, if `capture` has this name",
+    "failure?": "the failure that occurred, if `expect.failure` is given; `status` and `body` are missing then",
 }
 
 MOCK = {
@@ -33,7 +34,7 @@ OUTPUTS = {
         "url": "last requested URL; after a redirect it differs from the given one",
         "attempts": "number of requests",
     },
-    "graphql": RESPONSE
+    "graphql": {name: text for name, text in RESPONSE.items() if name != "failure?"}
     | {
         "data": "member `data` of the response, as JSON",
         "errors?": "member `errors` of the response as JSON, if there are any",
@@ -46,7 +47,7 @@ OUTPUTS = {
         "caFile?": "path of the certificate authority to trust, if `tls` is given",
         "journalFile": MOCK["journalFile"],
     },
-    "mock-verify": MOCK,
+    "mock-verify": MOCK | {"NAME?": "captured part of a request, if a `capture` in `calls` has this name"},
     "mock-stop": MOCK | {"routes": "number of calls of each route, as JSON"},
 }
 
@@ -63,6 +64,7 @@ FAILURES = {
         REFUSED,
         BODY,
         CAPTURE,
+        "there is a response, or another failure than `expect.failure` accepts",
     ),
     "wait": (
         "the response does not match `expect` before `timeout`; the error lists all attempts",
@@ -86,7 +88,11 @@ FAILURES = {
     ),
     "session": ("`baseUrl` or a header is invalid",),
     "mock-start": ("a mock of this name is already running", "the port is in use"),
-    "mock-verify": (NO_MOCK, "the calls do not match `calls` or `unmatched`; the error shows the closest calls"),
+    "mock-verify": (
+        NO_MOCK,
+        "the calls do not match `calls` or `unmatched`; the error shows the closest calls",
+        CAPTURE,
+    ),
     "mock-stop": (f"{NO_MOCK}, unless `ignoreMissing` is given",),
 }
 
@@ -112,6 +118,29 @@ EXAMPLES: dict[str, dict[str, list[tuple[str, dict[str, object]]]]] = {
                 },
             ),
             ("request", {"url": "http://127.0.0.1:8080/items/${item.id}", "query": {"colour": ["blue", "green"]}}),
+        ],
+        "Expected failures: a closed port, and TLS that the server does not support": [
+            ("request", {"url": "http://127.0.0.1:1/", "connectTimeout": "5s", "expect": {"failure": "refused"}}),
+            ("request", {"url": "https://127.0.0.1:8080/", "expect": {"failure": ["tls", "reset"]}}),
+        ],
+        "A path that is sent as it is, which must not lead out of the served directory": [
+            (
+                "request",
+                {"url": "http://127.0.0.1:8080/static/../../etc/passwd", "pathAsIs": True, "expect": {"status": "4xx"}},
+            ),
+        ],
+        "Attributes of a cookie, and its value for later steps": [
+            (
+                "request",
+                {
+                    "method": "POST",
+                    "url": "http://127.0.0.1:8080/login",
+                    "expect": {
+                        "cookies": {"sid": {"httpOnly": True, "sameSite": "Lax", "lifetime": {"lte": "1h"}}},
+                    },
+                    "capture": {"sid": {"from": "cookie", "cookie": "sid", "secret": True}},
+                },
+            ),
         ],
         "Checks by JSONPath, of headers and of the duration": [
             (
@@ -139,6 +168,29 @@ EXAMPLES: dict[str, dict[str, list[tuple[str, dict[str, object]]]]] = {
         "A request of the session": [
             ("request", {"url": "/items/7", "session": "shop", "expect": {"body": {"contains": "lamp"}}}),
         ]
+    },
+    "mock-verify": {
+        "What the agent sent, for later steps": [
+            (
+                "mock-start",
+                {
+                    "name": "orders",
+                    "routes": [{"name": "order", "method": "POST", "path": "/orders", "answer": {"status": 201}}],
+                    "as": "orders",
+                },
+            ),
+            ("request", {"url": "${orders.url}/orders", "body": {"json": {"item": "lamp", "count": 2}}}),
+            (
+                "mock-verify",
+                {
+                    "name": "orders",
+                    "calls": [{"route": "order", "exactly": 1, "capture": {"item": {"json": "$.item"}}}],
+                    "as": "order",
+                },
+            ),
+            ("request", {"url": "http://127.0.0.1:8080/items/7", "expect": {"body": {"contains": "${order.item}"}}}),
+            ("mock-stop", {"name": "orders"}),
+        ],
     },
     "mock-start": {
         "Faults and retries: a wait succeeds after a reset connection and a slow response with status 503": [

@@ -25,4 +25,6 @@ def example_server() -> Iterator[Stub]:
         server.says("/healthz", "ok")
         server.says("/report.csv", "name,count\nlamp,3\n", Content_Type="text/csv")
         server.does("/graphql", _graphql)
+        cookie = "sid=battery-staple-7; HttpOnly; SameSite=Lax; Max-Age=1800"
+        server.does("/login", lambda handler, asked: handler.answer(200, "", {"Set-Cookie": cookie}))
         yield server
