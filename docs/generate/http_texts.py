@@ -13,8 +13,14 @@ RESPONSE = {
     "url": "last requested URL; after a redirect it differs from the given one",
     "attempts": "number of requests",
     "NAME?": "captured value, if `capture` has this name",
-    "failure?": "the failure that occurred, if `expect.failure` is given; `status` and `body` are missing then",
 }
+OUTCOME = {
+    **RESPONSE,
+    "status": "status of the response, such as `200`, if there is a response",
+    "body": RESPONSE["body"] + "; if there is a response",
+    "failure": "the failure that occurred, such as `refused`, if `expect.failure` is given",
+}
+OUTCOME = {f"{name}?" if name in {"status", "body", "failure"} else name: text for name, text in OUTCOME.items()}
 
 MOCK = {
     "calls": "number of calls",
@@ -23,8 +29,8 @@ MOCK = {
 }
 
 OUTPUTS = {
-    "request": RESPONSE,
-    "wait": RESPONSE,
+    "request": OUTCOME,
+    "wait": OUTCOME,
     "download": {
         "path": "absolute path of the file",
         "size": "size of the file in bytes",
@@ -34,7 +40,7 @@ OUTPUTS = {
         "url": "last requested URL; after a redirect it differs from the given one",
         "attempts": "number of requests",
     },
-    "graphql": {name: text for name, text in RESPONSE.items() if name != "failure?"}
+    "graphql": RESPONSE
     | {
         "data": "member `data` of the response, as JSON",
         "errors?": "member `errors` of the response as JSON, if there are any",

@@ -148,6 +148,9 @@ def test_the_outputs_of_the_examples_are_those_of_the_page(program: str) -> None
     for (operation, args), result in results(program):
         seen = json_object(result.get("outputs", {}), operation).keys()
         outputs = TEXTS[program].OUTPUTS[operation]
-        chosen = {name for key in ("capture", "outputs") if isinstance(names := args.get(key), dict) for name in names}
+        calls = args.get("calls")
+        inside = [call for call in calls if isinstance(call, dict)] if isinstance(calls, list) else []
+        named = [args.get("capture"), args.get("outputs"), *(call.get("capture") for call in inside)]
+        chosen = {name for names in named if isinstance(names, dict) for name in names}
         always = {name for name in outputs if not name.endswith("?")} | chosen
         assert always <= seen <= {name.rstrip("?") for name in outputs} | chosen, operation
