@@ -150,9 +150,8 @@ def test_the_outputs_of_the_examples_are_those_of_the_page(program: str) -> None
         outputs = TEXTS[program].OUTPUTS[operation]
         calls = args.get("calls")
         inside = [call for call in calls if isinstance(call, dict)] if isinstance(calls, list) else []
-        named = [args.get("capture"), args.get("outputs"), *(call.get("capture") for call in inside)]
-        named = [names for names in named if isinstance(names, dict)]
-        secret = {name for names in named for name, part in names.items() if "'secret': True" in str(part)}
-        chosen = {name for names in named for name in names} - secret
+        sources = [args.get("capture"), args.get("outputs"), *(call.get("capture") for call in inside)]
+        named = [pair for source in sources if isinstance(source, dict) for pair in source.items()]
+        chosen = {name for name, part in named if not (isinstance(part, dict) and part.get("secret"))}
         always = {name for name in outputs if not name.endswith("?")} | chosen
         assert always <= seen <= {name.rstrip("?") for name in outputs} | chosen, operation
