@@ -25,6 +25,7 @@ OUTCOME = {f"{name}?" if name in {"status", "body", "failure"} else name: text f
 MOCK = {
     "calls": "number of calls",
     "unmatched": "number of calls that matched no route",
+    "state": "state of the mock; the first one is `start` unless it is given",
     "journalFile": "path of a file with one line of JSON per call, without secrets",
 }
 
@@ -54,6 +55,7 @@ OUTPUTS = {
         "journalFile": MOCK["journalFile"],
     },
     "mock-verify": MOCK | {"NAME?": "captured part of a request, if a `capture` in `calls` has this name"},
+    "mock-update": MOCK | {"routes": "names of the routes in their order, as JSON; `calls` are those before this step"},
     "mock-stop": MOCK | {"routes": "number of calls of each route, as JSON"},
 }
 
@@ -99,6 +101,7 @@ FAILURES = {
         "the calls do not match `calls` or `unmatched`; the error shows the closest calls",
         CAPTURE,
     ),
+    "mock-update": (NO_MOCK, "a route in `remove` does not exist"),
     "mock-stop": (f"{NO_MOCK}, unless `ignoreMissing` is given",),
 }
 
@@ -175,6 +178,30 @@ EXAMPLES: dict[str, dict[str, list[tuple[str, dict[str, object]]]]] = {
             ("request", {"url": "/items/7", "session": "shop", "expect": {"body": {"contains": "lamp"}}}),
         ]
     },
+    "mock-update": {
+        "A service that begins to fail while the agent works": [
+            (
+                "mock-start",
+                {
+                    "name": "stock",
+                    "routes": [{"name": "stock", "path": "/stock", "answer": {"json": 3}}],
+                    "as": "stock",
+                },
+            ),
+            ("request", {"url": "${stock.url}/stock", "expect": {"body": "3"}}),
+            (
+                "mock-update",
+                {
+                    "name": "stock",
+                    "routes": [{"name": "stock", "path": "/stock", "answer": {"status": 503}}],
+                    "clearJournal": True,
+                },
+            ),
+            ("request", {"url": "${stock.url}/stock", "expect": {"status": 503}}),
+            ("mock-verify", {"name": "stock", "calls": [{"route": "stock", "exactly": 1}]}),
+            ("mock-stop", {"name": "stock"}),
+        ],
+    },
     "mock-verify": {
         "What the agent sent, for later steps": [
             (
@@ -219,6 +246,51 @@ EXAMPLES: dict[str, dict[str, list[tuple[str, dict[str, object]]]]] = {
                 {"url": "${unreliable.url}/healthz", "interval": "100ms", "timeout": "20s", "expect": {"body": "ok"}},
             ),
             ("mock-stop", {"name": "unreliable"}),
+        ],
+        "States: orders are accepted after a login only; fields of a form": [
+            (
+                "mock-start",
+                {
+                    "name": "shop",
+                    "routes": [
+                        {
+                            "name": "login",
+                            "method": "POST",
+                            "path": "/login",
+                            "form": {"user": "ada", "password": {"exists": True}},
+                            "thenState": "open",
+                            "answer": {"json": {"token": "t-1"}},
+                        },
+                        {
+                            "name": "order",
+                            "method": "POST",
+                            "path": "/orders",
+                            "inState": "open",
+                            "answer": {"status": 201},
+                        },
+                        {"name": "early", "path": "/orders", "answer": {"status": 401}},
+                    ],
+                    "as": "shop",
+                },
+            ),
+            ("request", {"url": "${shop.url}/orders", "method": "POST", "expect": {"status": 401}}),
+            ("request", {"url": "${shop.url}/login", "body": {"form": {"user": "ada", "password": "horse-7"}}}),
+            ("request", {"url": "${shop.url}/orders", "method": "POST", "expect": {"status": 201}}),
+            ("mock-verify", {"name": "shop", "calls": [{"route": "order", "exactly": 1}], "state": "open"}),
+            ("mock-stop", {"name": "shop"}),
+        ],
+        "Reachable from containers: at all addresses, with a certificate for the name that they use": [
+            (
+                "mock-start",
+                {
+                    "name": "host",
+                    "host": "0.0.0.0",  # noqa: S104 - an example that is stopped at once
+                    "tls": True,
+                    "hostNames": ["host.docker.internal"],
+                    "routes": [{"path": "/", "answer": {"text": "hello"}}],
+                },
+            ),
+            ("mock-stop", {"name": "host"}),
         ],
         "TLS, with the certificate authority of the mock": [
             (

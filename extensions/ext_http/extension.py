@@ -19,6 +19,7 @@ MODULES = {
     "session": "session",
     "mock-start": "mock",
     "mock-verify": "mock",
+    "mock-update": "mock",
     "mock-stop": "mock",
 }
 

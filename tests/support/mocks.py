@@ -11,7 +11,16 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeVar
 
 from ext_http.mock.registry import Mocks
-from ext_http.operations.mock import MockStart, MockStop, MockVerify, mock_start, mock_stop, mock_verify
+from ext_http.operations.mock import (
+    MockStart,
+    MockStop,
+    MockUpdate,
+    MockVerify,
+    mock_start,
+    mock_stop,
+    mock_update,
+    mock_verify,
+)
 from ext_sdk import Duration
 from ext_sdk.server.validation import validate
 from tests.support.http_contexts import context_in
@@ -89,6 +98,9 @@ class Started:
         if isinstance(wanted.timeout, Duration):
             context.deadline = context.deadline.limit(wanted.timeout)  # as a session does
         return mock_verify(wanted, context)
+
+    def update(self, **args: object) -> Result:
+        return mock_update(validate(MockUpdate, {"name": self.name} | args), self._mocks.context)
 
     def stop(self) -> Result:
         return mock_stop(validate(MockStop, {"name": self.name}), self._mocks.context)

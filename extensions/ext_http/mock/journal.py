@@ -189,6 +189,15 @@ class Journal:
             lines.append(f"    body: {quoted(body, self.redact)}")
         return "\n".join(lines)
 
+    def clear(self) -> None:
+        """Forget all calls and problems, so that the next call is #1. The file keeps its lines."""
+        with self._changed:
+            self._calls, self._problems = [], []
+            self.count = self.unmatched = 0
+            self._room = MAX_BODIES
+            self._write({"at": f"{time.monotonic() - self._begun:.3f}s", "cleared": True})
+            self._changed.notify_all()
+
     def redact_file(self) -> None:
         """Redact the file again, for a secret that was not known when its lines were written."""
         with self._changed, suppress(OSError):

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from ext_sdk.context import Place
 
     from .journal import Journal
-    from .routing import Route, Router
+    from .routing import Router
     from .server import Server
 
 
@@ -39,7 +39,6 @@ class Mock(NamedTuple):
     name: str
     place: Place
     url: str
-    routes: list[Route]
     router: Router
     journal: Journal
     server: Server
@@ -77,6 +76,7 @@ class Mock(NamedTuple):
         return {
             "calls": self.journal.count,
             "unmatched": self.journal.unmatched,
+            "state": self.router.state,
             "journalFile": str(self.journal.path),
         }
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from typing import TYPE_CHECKING, Annotated
-from urllib.parse import unquote
+from urllib.parse import parse_qsl, unquote
 
 from msgspec import Meta
 
@@ -86,6 +86,25 @@ class ReceivedRequest:
         self.parameters: Mapping[str, str] = {}
         self.truncated = False
         self.count = 0
+
+    @property
+    def form(self) -> Sequence[tuple[str, str]] | None:
+        """Return the fields of a web form, decoded, of files their content; None if the body is not a form."""
+        header = next(iter(values_of("content-type", self.headers)), "")
+        kind = header.partition(";")[0].strip().lower()
+        if kind == "application/x-www-form-urlencoded":
+            return parse_qsl(self.body.decode("utf-8", "replace"), keep_blank_values=True)
+        if kind != "multipart/form-data":
+            return None
+        from email.parser import BytesParser
+
+        head = f"Content-Type: {header}\r\n\r\n".encode("utf-8", "replace")
+        fields = []
+        for part in BytesParser().parsebytes(head + self.body).walk():
+            name, content = part.get_param("name", header="content-disposition"), part.get_payload(decode=True)
+            if isinstance(name, str) and isinstance(content, bytes):
+                fields.append((name, content.decode("utf-8", "replace")))
+        return fields
 
     @property
     def decoded(self) -> str | NotText:

@@ -303,10 +303,15 @@ class Renderer:
     def __init__(self, answers: Sequence[Answer], workdir: Path) -> None:
         self._files: dict[str, bytes] = {}
         self._decoded: dict[str, bytes] = {}
+        self._workdir = workdir
+        self.read(answers)
+
+    def read(self, answers: Sequence[Answer]) -> None:
+        """Read the files and Base64 of further answers. Raises as the constructor does."""
         for answer in answers:
             if isinstance(answer.file, str):
                 with os_errors("read", answer.file):
-                    self._files[answer.file] = Workdir(workdir).read(answer.file, limit=MAX_FILE_BYTES)
+                    self._files[answer.file] = Workdir(self._workdir).read(answer.file, limit=MAX_FILE_BYTES)
             if isinstance(answer.base64, str):
                 text = answer.base64
                 try:

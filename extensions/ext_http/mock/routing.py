@@ -21,7 +21,7 @@ from .request import PathTemplate
 from .response import Answer, Answers, MockResponse, TemplateError, answer_for, plain_response
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
     from .journal import Journal
@@ -34,7 +34,7 @@ _METHOD = "^[A-Z][A-Z0-9_-]{0,31}$"
 
 # Not as `pattern`, for the reason given at response.expectations.StatusRange.
 Method = Annotated[str, Meta(extra_json_schema={"pattern": _METHOD, "examples": ["GET", "POST"]})]
-_MEMBERS = ("method", "path", "pathMatches", "query", "headers", "body")
+_MEMBERS = ("method", "path", "pathMatches", "query", "headers", "form", "body")
 
 
 class RequestExpectation(ext_sdk.Args):
@@ -57,6 +57,10 @@ class RequestExpectation(ext_sdk.Args):
         Meta(description="Query parameters, in the same form as headers; other parameters are accepted"),
     ] = UNSET
     headers: Annotated[Headers | UnsetType, Meta(description="Headers, as in `expect` of `request`")] = UNSET
+    form: Annotated[
+        Annotated[dict[Part, Header], Meta(min_length=1)] | UnsetType,
+        Meta(description="Fields of a web form (urlencoded or multipart), in the same form as headers"),
+    ] = UNSET
     body: Annotated[Body | UnsetType, Meta(description="Body, as in `expect` of `request`")] = UNSET
 
     def __post_init__(self) -> None:
@@ -113,6 +117,11 @@ class Route(RequestExpectation):
     name: Annotated[
         Part | UnsetType, Meta(description="Name for mock-verify and messages; method and path by default")
     ] = UNSET
+    in_state: Annotated[
+        Part | Annotated[list[Part], Meta(min_length=1)] | UnsetType,
+        Meta(description="State of the mock, or list of states, in which the route applies; any by default"),
+    ] = UNSET
+    then_state: Annotated[Part | UnsetType, Meta(description="State of the mock after a request of the route")] = UNSET
     answer: Annotated[
         Answers, Meta(description="Response, or a list: each request gets the next one, and the last one repeats")
     ]
@@ -126,6 +135,12 @@ class Route(RequestExpectation):
         for answer in self.answers():
             if wrong := answer.template_problem(parameters):
                 raise ValueError(wrong)
+
+    def states(self) -> list[str]:
+        """Return the states in which the route applies; empty for all."""
+        if isinstance(self.in_state, UnsetType):
+            return []
+        return self.in_state if isinstance(self.in_state, list) else [self.in_state]
 
     def answers(self) -> list[Answer]:
         """Return the responses as a list."""
@@ -178,15 +193,27 @@ def evaluate(
     if quick and not evaluation.ok:
         return evaluation
     if not isinstance(expectation.query, UnsetType):
-        for name, expected in expectation.query.items():
-            values = [value for parameter, value in request.query if parameter == name]
-            evaluation.checks.extend(check_values(expected, values, f"query {name}", context.redacted_as(name)))
+        evaluation.checks.extend(_check_pairs(expectation.query, request.query, "query", context))
     if not isinstance(expectation.headers, UnsetType):
         evaluation.checks.extend(check_headers(expectation.headers, request.headers, context))
+    if not isinstance(expectation.form, UnsetType):
+        evaluation.checks.extend(_check_pairs(expectation.form, request.form, "form", context))
     if isinstance(expectation.body, UnsetType) or (quick and not evaluation.ok):
         return evaluation
     evaluation.checks.extend(check_body(expectation.body, request, context))
     return evaluation
+
+
+def _check_pairs(
+    expected: Mapping[str, Header], pairs: Sequence[tuple[str, str]] | None, kind: str, context: CheckContext
+) -> Iterator[Check]:
+    """Check query parameters or form fields by name; None if the body is not a form."""
+    if pairs is None:
+        yield Check.failed("to be a web form", "a body with another Content-Type", where="body")
+        return
+    for name, wanted in expected.items():
+        values = [value for key, value in pairs if key == name]
+        yield from check_values(wanted, values, f"{kind} {name}", context.redacted_as(name))
 
 
 class SharedSearcher(Searcher):
@@ -224,6 +251,12 @@ class Router:
         otherwise: response if no route matches; None for a plain 404.
         hints: explain in responses of the mock itself why the request failed.
         workdir: of files that bodies are compared with.
+        state: the first state.
+
+    Attributes:
+        known: routes by label, also those that were removed, for checks of previous requests.
+        state: current state of the mock.
+        counts: number of requests by label.
     """
 
     def __init__(
@@ -236,9 +269,12 @@ class Router:
         renderer: Renderer,
         workdir: Path,
         journal: Journal,
+        state: str,
     ) -> None:
         self._name = name
-        self._routes = routes
+        self._routes = tuple(routes)
+        self.known = {route.label: route for route in routes}
+        self.state = state
         self._otherwise = otherwise
         self._hints = hints
         self._renderer = renderer
@@ -252,20 +288,61 @@ class Router:
         """Stop the process that runs regular expressions."""
         self._searcher.end()
 
+    @property
+    def labels(self) -> list[str]:
+        """Return the labels of the routes, in order."""
+        return [route.label for route in self._routes]
+
+    @property
+    def unreachable(self) -> list[str]:
+        """Return the states that routes require, but that no route sets: only mock-update leads to them."""
+        reached = {self.state, *(route.then_state for route in self._routes)}
+        return sorted({state for route in self._routes for state in route.states()} - reached)
+
+    def update(self, routes: Sequence[Route], remove: Sequence[str], state: str | None) -> None:
+        """Replace routes of the same label, add the others before all routes, remove some, and set the state.
+
+        A route that is replaced counts its requests from 1. Raises what Renderer does.
+        """
+        self._renderer.read([answer for route in routes for answer in route.answers()])
+        given = {route.label: route for route in routes}
+        with self._lock:
+            kept = [given.get(route.label, route) for route in self._routes if route.label not in remove]
+            added = [route for route in routes if route.label not in self.labels]
+            self._routes = (*added, *kept)
+            self.known |= given
+            for label in given:
+                self.counts[label] = 0
+            self.state = self.state if state is None else state
+
+    def _select(self, request: ReceivedRequest) -> Route | None:
+        """Return the first route that matches, and count the request; None if no route matches."""
+        while True:
+            state = self.state
+            for route in self._routes:
+                if not route.states() or state in route.states():
+                    evaluation = evaluate(route, request, self._context, quick=True)
+                    if evaluation.ok:
+                        break
+            else:
+                return None
+            with self._lock:
+                if route.states() and self.state != state:  # another request was faster
+                    continue
+                if isinstance(route.then_state, str):
+                    self.state = route.then_state
+                self.counts[route.label] += 1
+                request.count = self.counts[route.label]
+            request.parameters = evaluation.parameters
+            return route
+
     def respond(self, request: ReceivedRequest) -> MockResponse:
         """Return the response to a request, and record both in the journal."""
         label, problem, miss = "", "", None
         try:
-            for route in self._routes:
-                evaluation = evaluate(route, request, self._context, quick=True)
-                if evaluation.ok:
-                    label = route.label
-                    with self._lock:
-                        self.counts[label] += 1
-                        request.count = self.counts[label]
-                    request.parameters = evaluation.parameters
-                    response = self._renderer.render(answer_for(request.count, route.answer), request)
-                    break
+            if route := self._select(request):
+                label = route.label
+                response = self._renderer.render(answer_for(request.count, route.answer), request)
             else:
                 miss = self._miss(request)
                 if self._otherwise is not None:
@@ -288,10 +365,14 @@ class Router:
         problem = ""
         for route in self._routes:
             try:
-                evaluated.append((evaluate(route, request, self._context), route))
+                evaluation = evaluate(route, request, self._context)
+                if route.states() and self.state not in route.states():
+                    wanted = " or ".join(map(quoted, route.states()))
+                    evaluation.checks.append(Check(False, "to be", wanted, quoted(self.state), where="state"))  # noqa: FBT003  # as Check has it
+                evaluated.append((evaluation, route))
             except ext_sdk.OperationFailed as error:  # in a member that was skipped before, as another did not hold
                 problem = error.error
         if not evaluated:
-            return Miss(self._routes[0].label, [problem])
+            return Miss("none", [problem or "the mock has no routes"])
         nearest, route = min(evaluated, key=lambda pair: pair[0].distance)
         return Miss(route.label, failures(nearest.checks, brief=True))

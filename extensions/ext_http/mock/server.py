@@ -26,7 +26,7 @@ from .request import (
 from .response import plain_response, reason_phrase
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
     from .journal import Journal
@@ -223,7 +223,7 @@ class Server:
     """HTTP server that listens until it is closed.
 
     Args:
-        host: a loopback address.
+        host: an address of this machine, or 0.0.0.0 or :: for all of them.
         port: 0 for any free port.
         respond: returns the response to a request; called in several threads.
         journal: records what is not a valid request.
@@ -365,10 +365,11 @@ HOST_NAMES = ("localhost", "127.0.0.1", "::1")
 ORGANIZATION = "Local"
 
 
-def server_context(ca_file: Path) -> ssl.SSLContext:
+def server_context(ca_file: Path, names: Sequence[str] = ()) -> ssl.SSLContext:
     """Return the TLS context of a server with a new certificate.
 
     Args:
+        names: of the certificate, in addition to those of loopback. Raises ValueError for one that is not valid.
         ca_file: file to write the CA certificate to, as PEM. Raises OSError.
     """
     import trustme
@@ -380,7 +381,10 @@ def server_context(ca_file: Path) -> ssl.SSLContext:
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.set_alpn_protocols(["http/1.1"])
     certificate = authority.issue_cert(
-        *HOST_NAMES, common_name=HOST_NAMES[0], organization_name=ORGANIZATION, organization_unit_name="Services"
+        *dict.fromkeys((*HOST_NAMES, *names)),
+        common_name=HOST_NAMES[0],
+        organization_name=ORGANIZATION,
+        organization_unit_name="Services",
     )
     certificate.configure_cert(context)
     return context

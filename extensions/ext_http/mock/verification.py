@@ -16,7 +16,7 @@ from ext_sdk.expect.check import failures
 from .routing import Part, RequestExpectation, evaluate
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from ext_http.response.header_check import CheckContext
     from ext_sdk import Secrets
@@ -79,8 +79,8 @@ class CallExpectation(RequestExpectation):
         counts = [name for name in ("exactly", "at_least", "at_most") if getattr(self, name) is not UNSET]
         if not counts and not self.never and not self.given() and self.route is UNSET:
             raise ValueError(
-                "this checks nothing; give at least one of route, method, path, pathMatches, query, headers, body, "
-                "exactly, atLeast, atMost, never"
+                "this checks nothing; give at least one of route, method, path, pathMatches, query, headers, form, "
+                "body, exactly, atLeast, atMost, never"
             )
         if (self.never or "exactly" in counts) and len(counts) + self.never > 1:
             raise ValueError("exactly and never exclude other numbers; atLeast and atMost may be combined")
@@ -114,7 +114,7 @@ class CallExpectation(RequestExpectation):
         names = [f"route {self.route}"] if isinstance(self.route, str) else []
         if self.method is not UNSET or self.path is not UNSET or self.path_matches is not UNSET:
             names.append(self.describe())
-        others = [name for name in self.given() if name in {"query", "headers", "body"}]
+        others = [name for name in self.given() if name in {"query", "headers", "form", "body"}]
         names += [f"this {' and '.join(others)}"] if others else []
         return " with ".join(names) or "any kind"
 
@@ -123,10 +123,14 @@ class Verification:
     """Checks the calls of a journal against expectations. Each call is evaluated once for each expectation."""
 
     def __init__(
-        self, expectations: Sequence[CallExpectation], routes: Sequence[Route], journal: Journal, context: CheckContext
+        self,
+        expectations: Sequence[CallExpectation],
+        routes: Mapping[str, Route],
+        journal: Journal,
+        context: CheckContext,
     ) -> None:
         self._expectations = expectations
-        self._routes = {route.label: route for route in routes}
+        self._routes = routes
         self._journal = journal
         self._context = context
         self._evaluations: dict[tuple[int, int], Evaluation] = {}

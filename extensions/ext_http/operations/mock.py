@@ -1,10 +1,11 @@
-"""Operations `mock-start`, `mock-verify` and `mock-stop`."""
+"""Operations `mock-start`, `mock-verify`, `mock-update` and `mock-stop`."""
 
 from __future__ import annotations
 
+import ipaddress
 import json
 import math
-from typing import Annotated, Literal
+from typing import Annotated
 
 from msgspec import UNSET, Meta, UnsetType, field
 
@@ -19,9 +20,11 @@ from ext_http.response.header_check import CheckContext
 from ext_sdk.capture import Captured, check_names
 from ext_sdk.core.text import counted, suggest
 from ext_sdk.expect import Check, Integer, Searcher, check_integer, passed, summary
-from ext_sdk.expect.check import failures
+from ext_sdk.expect.check import failures, quoted
 from ext_sdk.files import os_errors
 from ext_sdk.polling import attempts_until, interruptible
+
+State = Annotated[str, Meta(min_length=1)]
 
 
 class MockStart(ext_sdk.Args):
@@ -41,7 +44,18 @@ class MockStart(ext_sdk.Args):
         bool,
         Meta(description="Explain errors in the mock's own responses (404, 500), which reveals what is expected"),
     ] = False
-    host: Annotated[Literal["127.0.0.1", "::1"], Meta(description="Loopback address, IPv4 or IPv6")] = "127.0.0.1"
+    state: Annotated[State, Meta(description="First state; routes with `inState` apply in some states only")] = "start"
+    host: Annotated[
+        str,
+        Meta(
+            description="Address to listen at. 0.0.0.0 or :: listens at all addresses of this machine, so that "
+            "containers, and all other machines, reach it"
+        ),
+    ] = "127.0.0.1"
+    host_names: Annotated[
+        list[State],
+        Meta(description="Further names of the certificate, such as host.docker.internal; requires tls"),
+    ] = field(default_factory=list)
     port: Annotated[int, Meta(ge=0, le=65535, description="Port; 0 selects a free one")] = 0
     tls: Annotated[
         bool, Meta(description="Serve https with a certificate for localhost; clients must trust the output caFile")
@@ -52,6 +66,13 @@ class MockStart(ext_sdk.Args):
         labels = [route.label for route in self.routes]
         if duplicates := sorted({label for label in labels if labels.count(label) > 1}):
             raise ValueError(f"routes: {duplicates[0]!r:.100} occurs twice; set a different `name` for each")
+        try:
+            ipaddress.ip_address(self.host)
+        except ValueError:
+            problem = "expected an IP address of this machine, such as 127.0.0.1, ::1, or 0.0.0.0 for all"
+            raise ValueError(f"host: {problem}, found {self.host!r:.100}") from None
+        if self.host_names and not self.tls:
+            raise ValueError("hostNames requires `tls: true`: they are names of the certificate")
         if isinstance(self.otherwise, Answer) and (problem := self.otherwise.template_problem(frozenset())):
             raise ValueError(f"otherwise: {problem}")
 
@@ -62,13 +83,20 @@ def mock_start(args: MockStart, context: ext_sdk.Context) -> ext_sdk.Result:
     It runs until mock-stop or the end of the extension (with `call`: of that call); mock-verify checks the requests it
     received. In texts, JSON and headers of responses, $(path.NAME), $(query.NAME), $(header.NAME), $(json/POINTER),
     $(body), $(method), $(url) and $(count) are replaced by parts of the request; $(query.NAME|TEXT) is TEXT if that
-    part is missing, $$( is a literal $(.
+    part is missing, $$( is a literal $(. `mock-update` changes routes and state while it runs.
     """
     mock = create_mock(args, context)
     context.state(Mocks).add(mock)
     routes = counted(len(args.routes), "route")
     outputs = mock.outputs() | {"journalFile": str(mock.journal.path)}
-    return ext_sdk.Result.ok(f"mock {args.name!r} listens at {mock.url}, {routes}", outputs=outputs)
+    message = f"mock {args.name!r} listens at {mock.url}, {routes}{_state_note(mock)}"
+    return ext_sdk.Result.ok(message, outputs=outputs)
+
+
+def _state_note(mock: Mock) -> str:
+    """Return a remark on states that no route sets, which may be a typing error; "" for none."""
+    states = ", ".join(mock.router.unreachable)
+    return f"; only mock-update leads to state {states}, and no route does" if states else ""
 
 
 def create_mock(args: MockStart, context: ext_sdk.Context) -> Mock:
@@ -86,7 +114,12 @@ def create_mock(args: MockStart, context: ext_sdk.Context) -> Mock:
         journal = Journal(context.artifact(f"mock-{args.name}.ndjson"), context.secrets, args.limits.calls)
         if args.tls:
             ca_file = context.artifact(f"mock-{args.name}-ca.pem")
-            tls = server_context(ca_file)
+            try:
+                tls = server_context(ca_file, [*args.host_names, args.host])
+            except ValueError as error:
+                raise ext_sdk.InvalidArgs(
+                    "hostNames", f"expected names of hosts, found one that is not: {error}"
+                ) from None
     router = Router(
         args.name,
         routes=args.routes,
@@ -95,8 +128,13 @@ def create_mock(args: MockStart, context: ext_sdk.Context) -> Mock:
         renderer=renderer,
         workdir=context.workdir,
         journal=journal,
+        state=args.state,
     )
-    host = f"[{args.host}]" if ":" in args.host else args.host
+    address = ipaddress.ip_address(args.host)
+    if address.is_unspecified:  # the URL is for clients on this machine
+        host = "127.0.0.1" if address.version == 4 else "[::1]"
+    else:
+        host = f"[{args.host}]" if ":" in args.host else args.host
     addresses = context.extension_state(MockAddresses)
     try:
         server = Server(
@@ -114,7 +152,6 @@ def create_mock(args: MockStart, context: ext_sdk.Context) -> Mock:
         args.name,
         place=context.place,
         url=f"{'https' if args.tls else 'http'}://{host}:{server.port}",
-        routes=args.routes,
         router=router,
         journal=journal,
         server=server,
@@ -125,10 +162,59 @@ def create_mock(args: MockStart, context: ext_sdk.Context) -> Mock:
     return mock
 
 
-RESERVED = frozenset({"calls", "unmatched", "journalFile"})  # names of the outputs of `mock-verify`
+RESERVED = frozenset({"calls", "unmatched", "state", "journalFile"})  # names of the outputs of `mock-verify`
 
 
-class MockVerify(ext_sdk.Args, any_of=("calls", "unmatched")):
+class MockUpdate(ext_sdk.Args, any_of=("routes", "remove", "state", "clear_journal")):
+    """Arguments of `mock-update`."""
+
+    name: MockName = "mock"
+    routes: Annotated[
+        list[Route],
+        Meta(description="Routes that replace those of the same name; others are added before all routes"),
+    ] = field(default_factory=list)
+    remove: Annotated[list[State], Meta(description="Names of routes to remove")] = field(default_factory=list)
+    state: Annotated[State | UnsetType, Meta(description="State to set")] = UNSET
+    clear_journal: Annotated[
+        bool, Meta(description="Forget the requests received, so that mock-verify checks later ones only")
+    ] = False
+
+    def __post_init__(self) -> None:
+        labels = [route.label for route in self.routes]
+        if duplicates := sorted({label for label in labels if labels.count(label) > 1}):
+            raise ValueError(f"routes: {duplicates[0]!r:.100} occurs twice; set a different `name` for each")
+        if both := sorted(set(labels) & set(self.remove)):
+            raise ValueError(f"remove: {both[0]!r:.100} is also in routes, which replaces it")
+
+
+def mock_update(args: MockUpdate, context: ext_sdk.Context) -> ext_sdk.Result:
+    """Change a mock while it runs: replace, add and remove routes, set its state, clear its journal.
+
+    A route that is replaced starts again with its first response. The file of the journal keeps all requests.
+    """
+    mock = context.state(Mocks).get(args.name)
+    labels = mock.router.labels
+    for index, label in enumerate(args.remove):
+        if label not in labels:
+            text = f"expected a route of the mock, found {label!r:.100}; {suggest(label, labels)}"
+            raise ext_sdk.InvalidArgs(f"remove[{index}]", text)
+    mock.router.update(args.routes, args.remove, None if isinstance(args.state, UnsetType) else args.state)
+    counts = mock.counts()
+    if args.clear_journal:
+        mock.journal.clear()
+    replaced = len([route for route in args.routes if route.label in labels])
+    changes = [
+        f"{counted(replaced, 'route')} replaced" if replaced else "",
+        f"{counted(len(args.routes) - replaced, 'route')} added" if len(args.routes) > replaced else "",
+        f"{counted(len(args.remove), 'route')} removed" if args.remove else "",
+        f"state {args.state!r}" if isinstance(args.state, str) else "",
+        f"journal of {counted(int(counts['calls']), 'request')} cleared" if args.clear_journal else "",
+    ]
+    message = f"mock {args.name!r}: {', '.join(filter(None, changes))}{_state_note(mock)}"
+    return ext_sdk.Result.ok(message, outputs=counts | {"routes": json.dumps(mock.router.labels, ensure_ascii=False)})
+
+
+class MockVerify(ext_sdk.Args, any_of=("calls", "unmatched", "state")):
     """Arguments of `mock-verify`."""
 
     name: MockName = "mock"
@@ -141,6 +227,7 @@ class MockVerify(ext_sdk.Args, any_of=("calls", "unmatched")):
     unmatched: Annotated[
         Integer | UnsetType, Meta(description="Number of requests that no route matched; 0 permits none")
     ] = UNSET
+    state: Annotated[State | UnsetType, Meta(description="State that the mock must be in")] = UNSET
     timeout: Annotated[
         ext_sdk.Duration | UnsetType, Meta(description="Maximum wait until all checks pass; checks once by default")
     ] = UNSET
@@ -160,7 +247,7 @@ def mock_verify(args: MockVerify, context: ext_sdk.Context) -> ext_sdk.Result:
     until there is a request too many. `capture` in `calls` outputs parts of what the agent sent.
     """
     mock = context.state(Mocks).get(args.name)
-    labels = [route.label for route in mock.routes]
+    labels = list(mock.router.known)
     for index, expectation in enumerate(args.calls):
         route = expectation.route
         if isinstance(route, str) and route not in labels:
@@ -169,7 +256,7 @@ def mock_verify(args: MockVerify, context: ext_sdk.Context) -> ext_sdk.Result:
         check_names(expectation.capture, RESERVED)
     with Searcher() as searcher:
         check_context = CheckContext(context.workdir, searcher, mock.journal.redact)
-        verification = Verification(args.calls, mock.routes, mock.journal, check_context)
+        verification = Verification(args.calls, mock.router.known, mock.journal, check_context)
         checks = _verify(args, context.deadline, mock, verification)
         captured = verification.capture(context.secrets) if passed(checks) else Captured()
         checks += captured.failures
@@ -210,6 +297,9 @@ def _verify(args: MockVerify, deadline: ext_sdk.Deadline, mock: Mock, verificati
                 for check in unmatched:
                     check.found += f":{shown}"
             checks += unmatched
+        if isinstance(args.state, str):
+            found = mock.router.state
+            checks.append(Check(found == args.state, "to be", quoted(args.state), quoted(found), where="state"))
         if passed(checks) or verification.exceeded:
             break
     return checks
@@ -231,7 +321,7 @@ def mock_stop(args: MockStop, context: ext_sdk.Context) -> ext_sdk.Result:
             mocks.get(args.name)  # raises OperationFailed with the names of running mocks
         return ext_sdk.Result.ok(f"mock {args.name!r} is not running, nothing to stop")
     mock.close()
-    routes = {route.label: mock.router.counts[route.label] for route in mock.routes}
+    routes = {label: mock.router.counts[label] for label in mock.router.known}
     outputs = mock.counts() | {"routes": json.dumps(routes, ensure_ascii=False)}
     message = f"stopped mock {args.name!r} after {counted(mock.journal.count, 'request')}"
     return ext_sdk.Result.ok(message, outputs=outputs)
@@ -265,5 +355,6 @@ OPERATIONS = (
         mock_verify,
         {"name": "weather", "calls": [{"route": "forecast", "atMost": 5}], "unmatched": 0},
     ),
+    ext_sdk.Operation("mock-update", mock_update, {"name": "weather", "remove": ["report"], "clearJournal": True}),
     ext_sdk.Operation("mock-stop", mock_stop, {"name": "weather"}),
 )

@@ -121,8 +121,8 @@ def test_a_mock_that_was_not_asked_at_all_is_told_so(mocks: MockMaker) -> None:
 @pytest.mark.parametrize(
     ("args", "told"),
     [
-        ({}, "expected at least one of calls and unmatched, found none"),
-        ({"calls": []}, "expected at least one of calls and unmatched, found none"),
+        ({}, "expected at least one of calls, unmatched and state, found none"),
+        ({"calls": []}, "expected at least one of calls, unmatched and state, found none"),
         ({"calls": [{}]}, "this checks nothing; give at least one of route, method"),
         ({"calls": [{"route": "a", "exactly": 1, "atLeast": 1}]}, "exactly and never exclude other numbers"),
         ({"calls": [{"route": "a", "never": True, "exactly": 0}]}, "exactly and never exclude other numbers"),
