@@ -49,6 +49,7 @@ The examples of this page are steps of one task, in this order. The [glossary](.
 """
 OTHER_NAMES = "A task that was written for mcpchecker's own Kubernetes extension runs unchanged"
 HEADING = "Other names"
+COMMON_HEADING = "Arguments of every operation"
 ANCHOR = HEADING.lower().replace(" ", "-")
 
 
@@ -61,6 +62,9 @@ def page(program: str, extension: Extension) -> str:
         commands = ", ".join(f"`{command}`" for command in extension.requires)
         parts.append(f"Commands required in PATH: {commands}.\n")
     parts.append(contents(extension))
+    if common := common_args(program):
+        parts.append(f"## {COMMON_HEADING}\n\n{TEXTS[program].COMMON_TEXT}")
+        parts.append("\n".join(table(common, types, "argument")))
     parts.extend(operation_section(program, operation, types) for operation in operations)
     parts.extend(other_names_section(program, extension))
     parts.append(configuration(program, extension, types))
@@ -113,7 +117,7 @@ def operation_section(program: str, operation: Operation, types: ArgumentTypes) 
     parts = [f"## {operation.name}", "", operation.description, ""]
     if rules := rules_text(operation.args_type):
         parts += [f"Requires {rules}.", ""]
-    parts += table(operation.args_type, types, "argument")
+    parts += table(operation.args_type, types, "argument", omit=common_args(program))
     if outputs := texts.OUTPUTS[operation.name]:
         rows = (f"| `{name.rstrip('?')}` | {text} |" for name, text in outputs.items())
         parts += ["| output | description |", "|---|---|", *rows, ""]
@@ -174,12 +178,26 @@ def type_section(args_type: type[msgspec.Struct], types: ArgumentTypes) -> str:
     return "\n".join([description_of(args_type), "", *short, *table(args_type, types, "member")])
 
 
-def table(args_type: type[msgspec.Struct], types: ArgumentTypes, title: str) -> list[str]:
-    """Return the lines of a table of arguments; [] without arguments."""
+def common_args(program: str) -> type[msgspec.Struct] | None:
+    """Return the class with the arguments of every operation, which the page lists once; None if it has none."""
+    common: type[msgspec.Struct] | None = getattr(TEXTS[program], "COMMON", None)
+    return common
+
+
+def table(
+    args_type: type[msgspec.Struct], types: ArgumentTypes, title: str, *, omit: type[msgspec.Struct] | None = None
+) -> list[str]:
+    """Return the lines of a table of arguments; [] without arguments.
+
+    Args:
+        omit: class whose arguments are listed elsewhere.
+    """
+    omitted = omit.__struct_encode_fields__ if omit else ()
     rows = [
         f"| `{member.name}` | {member.type} | {'*required*' if member.required else escaped(member.default)} "
         f"| {escaped(member.description)} |"
         for member in types.members(args_type)
+        if member.name not in omitted
     ]
     return [f"| {title} | type | default | description |", "|---|---|---|---|", *rows, ""] if rows else []
 

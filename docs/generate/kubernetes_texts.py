@@ -5,6 +5,22 @@ An output whose name ends with `?` is not always present. Tests run all examples
 
 from __future__ import annotations
 
+from ext_kubernetes.config import ClusterArgs
+
+# Arguments of every operation, and the section that describes them.
+COMMON = ClusterArgs
+COMMON_TEXT = """\
+Every operation also accepts these arguments; `list-contexts`, `current-context` and `view-config` only the last two.
+Operations act as the configured user, who created what the agent works on; `asUser` shows what another user may do:
+
+```yaml
+- kubernetes.get: {resource: secrets, asUser: "system:serviceaccount:web:reader"}
+```
+
+A step that must be refused is a check: see `expect` of [`auth-can-i`](#auth-can-i), which asks without acting. For an
+agent that has the rights of a service account, [`create-token`](#create-token) writes a kubeconfig.
+"""
+
 IDENTITY = {
     "name": "name of the object",
     "namespace": "namespace of the object; empty for a cluster-wide kind",
@@ -18,7 +34,14 @@ APPLIED = SENT | {
     "configured": "number of changed objects",
     "unchanged": "number of unchanged objects",
 }
-GENERATED = {"count": "number of deleted namespaces", "namespaces?": "their names, one per line, if there are any"}
+DONE = {"done": "`true`; `false` if the time was over, with `onTimeout: ok`"}
+DONE_IF_WAITED = {"done?": "as in `wait`, if it was waited for"}
+LEFT = {"left?": "objects that still exist, one per line, if the wait did not succeed"}
+GENERATED = (
+    {"count": "number of deleted namespaces", "namespaces?": "their names, one per line, if there are any"}
+    | DONE_IF_WAITED
+    | LEFT
+)
 ACCESS = {
     "allowed?": "`true` or `false`, if a verb is given",
     "reason?": "reason given by the server, if a verb is given",
@@ -27,16 +50,17 @@ ACCESS = {
     "incomplete?": "`true` if the server cannot list all rules, if `list` is given",
 }
 FAILED = {
-    "status?": "last seen state, if the wait failed",
-    "attempts?": "number of reads, if the wait failed",
+    "status?": "last seen state, if the wait did not succeed",
+    "attempts?": "number of reads, if the wait did not succeed",
 }
 REPORT = {
-    "reportFile?": "path of the complete failure report, if the wait failed and there is an object",
+    "reportFile?": "path of the complete failure report, if the wait did not succeed and there is an object",
     "storyFile?": "previous name of `reportFile`",
 }
 SECONDS = {"seconds": "duration in seconds"}
 WAITED = (
     SECONDS
+    | DONE
     | {"count": "number of objects at the end", "status": "last seen state", "attempts?": FAILED["attempts?"]}
     | REPORT
 )
@@ -44,7 +68,8 @@ CHANGED = (
     ONE
     | {"count": "number of objects", "changed": "number of changed objects"}
     | FAILED
-    | {"seconds?": "duration in seconds, if the wait failed"}
+    | {"seconds?": "duration in seconds, if the wait did not succeed"}
+    | DONE_IF_WAITED
     | REPORT
 )
 CONTEXTS = {"current": "current context", "count": "number of contexts", "contexts": "their names, one per line"}
@@ -66,8 +91,12 @@ RELEASES = {"count": "number of releases", "names": "their names, one per line",
 OUTPUTS = {
     "create-namespace": IDENTITY | {"namespace": "name of the namespace"},
     "delete-generated-namespaces": GENERATED,
-    "delete-namespace": {"namespace": "name of the namespace"},
-    "apply": APPLIED,
+    "delete-namespace": {"namespace": "name of the namespace"} | DONE_IF_WAITED | LEFT,
+    "apply": APPLIED
+    | DONE_IF_WAITED
+    | FAILED
+    | {"seconds?": "duration in seconds, if the wait did not succeed"}
+    | REPORT,
     "create": SENT,
     "replace": SENT,
     "create-secret": IDENTITY,
@@ -80,19 +109,22 @@ OUTPUTS = {
         "NAME?": "value of the JSONPath, if `outputs` has this name",
     },
     "patch": IDENTITY,
-    "delete": {"count": "number of deleted objects", "resources": "their kinds and names, one per line"},
+    "delete": {"count": "number of deleted objects", "resources": "their kinds and names, one per line"}
+    | DONE_IF_WAITED
+    | LEFT,
     "condition": WAITED
     | {
-        "status": "status of the condition; if the wait failed, the last seen state",
+        "status": "status of the condition; if the wait did not succeed, the last seen state",
         "reason?": "reason of the condition, if it exists",
         "message?": "message of the condition, if it exists",
     },
     "wait": WAITED | ONE | {"value?": "the value, if `jsonPath` is given"},
     "stable": SECONDS
+    | DONE
     | {"changes": "number of changes of the state", "count": "number of objects at the end"}
     | FAILED
     | REPORT,
-    "assert": SECONDS | {"count": "number of matching objects"} | FAILED | REPORT | ONE,
+    "assert": SECONDS | DONE | {"count": "number of matching objects"} | FAILED | REPORT | ONE,
     "rollout": {
         "status?": "last seen state, if it was waited for",
         "seconds?": "duration in seconds, if it was waited for",
@@ -107,14 +139,16 @@ OUTPUTS = {
         "revisions?": "revisions with their images, one per line, if the history was requested",
         "current?": "newest revision, if the history was requested",
         "count?": "number of revisions, if the history was requested",
-        "attempts?": "number of reads, if the wait failed",
+        "attempts?": FAILED["attempts?"],
     }
+    | DONE_IF_WAITED
     | REPORT,
     "scale": {
         "replicas": "new number of replicas",
         "previous": "previous number of replicas",
         "seconds?": "duration in seconds, if `wait` is true",
     }
+    | DONE_IF_WAITED
     | FAILED
     | REPORT,
     "label": CHANGED,
@@ -124,8 +158,9 @@ OUTPUTS = {
         "events": "the events, one per line, the latest first",
         "reasons": "their reasons, separated by commas",
     }
+    | DONE_IF_WAITED
     | FAILED
-    | {"seconds?": "duration in seconds, if the wait failed"},
+    | {"seconds?": "duration in seconds, if the wait did not succeed"},
     "exec": {
         "exitCode": "exit code of the command",
         "stdout": "standard output of the command",
@@ -151,6 +186,7 @@ OUTPUTS = {
         "lines": "number of lines",
         "pods": "names of the pods, one per line",
         "cut?": "containers with a log over the limit, one per line",
+        "done?": "as in `wait`, with `follow`",
     },
     "run-job": {
         "name": "name of the Job",

@@ -1,10 +1,10 @@
-"""Configuration of ext-kubernetes by the host: the cluster and the default namespace."""
+"""Cluster, user and default namespace: the configuration by the host, and the arguments of every operation."""
 
 from __future__ import annotations
 
 from typing import Annotated, ClassVar
 
-from msgspec import Meta
+from msgspec import Meta, field
 
 import ext_sdk
 
@@ -45,3 +45,33 @@ class KubernetesConfig(ext_sdk.Config):
             from ext_kubernetes.api.kubeconfig import check_explicit
 
             check_explicit(self.kubeconfig, self.context)
+
+
+class KubeconfigArgs(ext_sdk.Args):
+    """Kubeconfig of an operation."""
+
+    fields_last: ClassVar[tuple[str, ...]] = ("as_user", "as_groups", "context", "kubeconfig")
+
+    context: Annotated[str, Meta(description="Context of the kubeconfig; default: the configured or current one")] = ""
+    kubeconfig: Annotated[
+        str,
+        Meta(
+            description="Kubeconfig that replaces the configured one: a file in the workdir, which must contain its "
+            "credentials, or an absolute path"
+        ),
+    ] = ""
+
+
+class ClusterArgs(KubeconfigArgs):
+    """Cluster and user of an operation."""
+
+    as_user: Annotated[
+        str,
+        Meta(
+            description="User to act as, such as system:serviceaccount:web:builder; your own user needs the permission "
+            "to impersonate it"
+        ),
+    ] = ""
+    as_groups: Annotated[
+        list[str], Meta(description="Groups of `asUser`; default: those that every user and service account has")
+    ] = field(default_factory=list)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
@@ -9,12 +10,13 @@ from ext_kubernetes.api.errors import ApiError, KubernetesError
 from ext_sdk.polling import attempts_until
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Hashable
 
     import ext_sdk
 
 
 T = TypeVar("T")
+V = TypeVar("V")
 SHORTEST_SECONDS = 0.001
 
 
@@ -68,6 +70,11 @@ class WaitOutcome(NamedTuple):
     def done(self) -> bool:
         """Return True if the wait has succeeded."""
         return self.last_error is None and self.verdict is not None and self.verdict.done
+
+    @property
+    def timed_out(self) -> bool:
+        """Return True if the state was read, and only more time can change it."""
+        return self.verdict is not None and not (self.done or self.failed_reason)
 
     @property
     def failed_reason(self) -> str:
@@ -132,3 +139,22 @@ def retry_until_deadline(call: Callable[[], T], deadline: ext_sdk.Deadline) -> T
     if outcome.last_error is not None:
         raise outcome.last_error
     return results[-1]
+
+
+class Unfinished:
+    """Work of this workdir and scope that a step began and, with `onTimeout: ok`, left to the next one; thread-safe."""
+
+    def __init__(self) -> None:
+        self._entries: dict[Hashable, object] = {}
+        self._lock = threading.Lock()
+
+    def keep(self, key: Hashable, value: object) -> None:
+        """Keep what the next step needs."""
+        with self._lock:
+            self._entries[key] = value
+
+    def take(self, key: Hashable, kind: type[V]) -> V | None:
+        """Return what a previous step kept, once; None if it kept nothing."""
+        with self._lock:
+            value = self._entries.pop(key, None)
+        return value if isinstance(value, kind) else None

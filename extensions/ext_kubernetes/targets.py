@@ -19,7 +19,7 @@ from ext_kubernetes.api.discovery import core_path
 from ext_kubernetes.api.errors import KubernetesError, NotFound
 from ext_kubernetes.objects.fields import text
 
-from .config import KubernetesConfig
+from .config import ClusterArgs, KubernetesConfig
 from .polling import retry_until_deadline
 
 if TYPE_CHECKING:
@@ -39,6 +39,8 @@ class Created(NamedTuple):
         prefix: of its generated name; "" for a given name.
         used: it is the default of operations without a namespace.
         turn: position among all calls of create-namespace.
+        server: address of its API server.
+        adopted: it existed before, so only a call that names it deletes it.
     """
 
     name: str
@@ -46,6 +48,8 @@ class Created(NamedTuple):
     prefix: str
     used: bool
     turn: int
+    server: str = ""
+    adopted: bool = False
 
 
 class OwnNamespaces:
@@ -60,17 +64,21 @@ class OwnNamespaces:
         self._failed = False  # a create-namespace failed, and its task may yet clean up
         self._failed_use: tuple[int, str] = (0, "")  # turn and reason of the last failure with `use: true`
 
-    def created(self, name: str, uid: str, *, prefix: str, used: bool) -> None:
-        """Record a namespace that was created."""
+    def created(self, name: str, uid: str, *, prefix: str, used: bool, server: str = "", adopted: bool = False) -> None:
+        """Record a namespace that was created, or adopted; see Created."""
         with self._lock:
             self._turns += 1
-            self._created.append(Created(name, uid, prefix, used, self._turns))
+            created = Created(name, uid, prefix, used, self._turns, server, adopted)
+            for known in [known for known in self._created if known.uid == uid]:
+                self._created.remove(known)
+                created = known._replace(used=used, turn=self._turns)
+            self._created.append(created)
 
-    def failed(self, reason: str, *, used: bool) -> None:
-        """Record a create-namespace that failed."""
+    def failed(self, reason: str, *, used: bool, pending: bool = False) -> None:
+        """Record a create-namespace that failed; `pending`: the task is expected to call it again."""
         with self._lock:
             self._turns += 1
-            self._failed = True
+            self._failed |= not pending
             if used:
                 self._failed_use = (self._turns, reason)
 
@@ -80,6 +88,13 @@ class OwnNamespaces:
             self._deleted.add(uid)
             if gone:
                 self._gone.add(uid)
+
+    def deleted_by_name(self, name: str, server: str, *, gone: bool = False) -> None:
+        """Record that a namespace is being deleted, or is gone, also if it was deleted before."""
+        with self._lock:
+            uids = [created.uid for created in self._created if (created.name, created.server) == (name, server)]
+        for uid in uids:
+            self.deleted(uid, gone=gone)
 
     def cleaned_up(self) -> None:
         """Record a cleanup without namespaces to delete: the task whose create-namespace failed has ended, if any."""
@@ -96,16 +111,21 @@ class OwnNamespaces:
         with self._lock:
             return [created for created in self._created if created.prefix and created.uid not in self._gone]
 
-    def live(self) -> list[Created]:
-        """Return the namespaces that may be the default."""
+    def live(self, server: str) -> list[Created]:
+        """Return the namespaces of a server that may be the default."""
         with self._lock:
-            return [created for created in self._created if created.used and created.uid not in self._deleted]
+            return [
+                created
+                for created in self._created
+                if created.used and created.server == server and created.uid not in self._deleted
+            ]
 
-    def implicit(self, exists: Callable[[Created], bool]) -> str:
+    def implicit(self, exists: Callable[[Created], bool], server: str = "") -> str:
         """Return the namespace of operations without one; "" if create-namespace was never called with `use: true`.
 
         Args:
             exists: queries the server for a namespace; called only if there may be several.
+            server: address of the API server of the operation.
 
         Raises:
             ext_sdk.OperationFailed: the namespace is ambiguous, or was deleted.
@@ -113,11 +133,13 @@ class OwnNamespaces:
         if not self._turns:
             return ""
         with self._lock:
-            last_used = max((created.turn for created in self._created if created.used), default=0)
+            last_used = max(
+                (created.turn for created in self._created if created.used and created.server == server), default=0
+            )
             last_failed, reason = self._failed_use
         if not (last_used or last_failed):
             return ""
-        live = self._existing(self.live(), exists)
+        live = self._existing(self.live(server), exists)
         if last_failed > last_used:
             raise _ambiguous(f"create-namespace failed: {reason}", live)
         if len(live) == 1:
@@ -205,7 +227,7 @@ class Metadata(ext_sdk.Args, forbid_unknown_fields=False):
     namespace: Annotated[str, Meta(description="Namespace of the object")] = ""
 
 
-class TargetArgs(ext_sdk.Args):
+class TargetArgs(ClusterArgs):
     """An object, given by `resource`, or by `kind` and `metadata`."""
 
     resource: Annotated[
@@ -265,13 +287,15 @@ class Target(NamedTuple):
 def namespace_of(context: ext_sdk.Context, client: Client, given: str = "") -> str:
     """Return the namespace for an operation; `given` is the argument.
 
+    The configured namespace is that of the configured kubeconfig, so it is ignored if the operation names another one.
+
     Raises:
         ext_sdk.OperationFailed: no namespace is given, and the one created for this task is ambiguous.
     """
     return (
         given
-        or context.state(OwnNamespaces).implicit(partial(namespace_exists, context, client))
-        or context.config_as(KubernetesConfig).namespace
+        or context.state(OwnNamespaces).implicit(partial(namespace_exists, context, client), client.server)
+        or ("" if client.source.of_step else context.config_as(KubernetesConfig).namespace)
         or client.namespace
         or DEFAULT_NAMESPACE
     )

@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from .errors import InvalidArgs, OperationFailed, RequirementNotMet
     from .extension import Extension
     from .operation import Operation
-    from .polling import Deadline
-    from .result import NotKept, Result
+    from .polling import Deadline, OnTimeout
+    from .result import NotKept, Result, conclude_wait
 
 __all__ = [
     "Agent",
@@ -47,6 +47,7 @@ __all__ = [
     "Log",
     "Meta",
     "NotKept",
+    "OnTimeout",
     "Operation",
     "OperationFailed",
     "RequirementNotMet",
@@ -54,6 +55,7 @@ __all__ = [
     "Secrets",
     "Verbatim",
     "__version__",
+    "conclude_wait",
 ]
 
 _HOMES = {
@@ -68,6 +70,7 @@ _HOMES = {
     "Log": "ext_sdk.context",
     "Meta": "msgspec",
     "NotKept": "ext_sdk.result",
+    "OnTimeout": "ext_sdk.polling",
     "Operation": "ext_sdk.operation",
     "OperationFailed": "ext_sdk.errors",
     "RequirementNotMet": "ext_sdk.errors",
@@ -75,6 +78,7 @@ _HOMES = {
     "Secrets": "ext_sdk.context",
     "Verbatim": "ext_sdk.args",
     "__version__": "ext_sdk.core",
+    "conclude_wait": "ext_sdk.result",
 }
 
 

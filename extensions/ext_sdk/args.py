@@ -163,6 +163,9 @@ class Args(msgspec.Struct, metaclass=_ArgsType, frozen=True):
 
     __alternatives__: ClassVar[tuple[Alternatives, ...]] = ()
 
+    # Names in Python of fields that manifests and `--describe` list after all others, such as those of a common base.
+    fields_last: ClassVar[tuple[str, ...]] = ()
+
 
 class Config(Args):
     """`config` of `initialize` that every extension accepts; extensions add their own fields.

@@ -13,6 +13,9 @@ from __future__ import annotations
 import math
 import threading
 import time
+from typing import Annotated, Literal
+
+from msgspec import Meta
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,6 +23,14 @@ if TYPE_CHECKING:
 
     from .duration import Duration
 
+
+OnTimeout = Annotated[
+    Literal["fail", "ok"],
+    Meta(
+        description="Result if the time is over: a failure, or a success with the output `done: false`, so that the "
+        "next step can continue the wait. Permanent failures still fail"
+    ),
+]
 
 _NEVER = float("inf")
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from .errors import OperationFailed
+    from .polling import OnTimeout
 
 Outputs = Mapping[str, str | int | bool]
 
@@ -99,6 +100,38 @@ class Result:
 
     def __repr__(self) -> str:
         return f"Result({self.success}, {self.message!r}, error={self.error!r}, outputs={self.outputs!r})"
+
+
+def conclude_wait(
+    result: Result, on_timeout: OnTimeout, *, timed_out: bool, last_seen: str = "", done: bool | None = None
+) -> Result:
+    """Return the result of an operation that waited, with the output `done`.
+
+    With `on_timeout` "ok", a failure for lack of time becomes a success with `done: false`, so that the next step of
+    the task can continue the wait. All other failures remain failures.
+
+    Args:
+        result: result of the operation, as if `on_timeout` were "fail".
+        on_timeout: argument `onTimeout` of the operation, of the type `OnTimeout`.
+        timed_out: the time was over. False for a permanent failure, if nothing could be read at all, and if the
+            extension was stopped.
+        last_seen: last state, for the message.
+        done: the wait has ended; default: `result.success`. An operation that checks a result after its wait sets it.
+    """
+    done = result.success if done is None else done
+    if timed_out and not done and not result.success and on_timeout == "ok":
+        last = f"; last seen: {last_seen}" if last_seen else ""
+        message, success, error = f"Not done yet: {result.message}{last}", True, ""
+    else:
+        message, success, error = result.message, result.success, result.error
+    return Result(
+        success=success,
+        message=message,
+        error=error,
+        outputs=result.outputs | {"done": done},
+        secret_outputs=result.secret_outputs,
+        whole=result.whole,
+    )
 
 
 def _as_texts(outputs: Outputs) -> dict[str, str]:

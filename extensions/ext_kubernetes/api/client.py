@@ -9,7 +9,8 @@ import time
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from ext_kubernetes.config import KubernetesConfig
+import ext_sdk
+from ext_kubernetes.config import ClusterArgs, KubernetesConfig
 from ext_sdk.context import ClientCache
 
 from .connection import (
@@ -26,13 +27,13 @@ from .connection import (
 )
 from .discovery import Discovery, api_path
 from .errors import ApiError, KubernetesError, Stopped, Unauthorized, Unreachable, api_error
-from .kubeconfig import Source, find_source, public_url
+from .kubeconfig import Source, find_source, public_url, source_of_step
 from .watch import Watch
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    import ext_sdk
+    from ext_kubernetes.config import KubeconfigArgs
     from ext_kubernetes.objects.yaml_loader import Object
 
     from .connection import Connection
@@ -332,25 +333,53 @@ class Client:
 
 
 class Clients(ClientCache[Source, Client]):
-    """Clients of a process, by source: a changed file has a client of its own."""
+    """Clients of a process, by source: a changed file has a client of its own, and so has each user to act as."""
+
+    most = 64
 
     def make(self, settings: Source) -> Client:
         return Client(settings)
 
 
-def source_for(context: ext_sdk.Context) -> Source:
-    """Return the source of the settings for a call. Raises NoConfiguration without a kubeconfig."""
+def source_for(context: ext_sdk.Context, args: KubeconfigArgs) -> Source:
+    """Return the source of the settings for a call.
+
+    Raises:
+        NoConfiguration: the kubeconfig does not exist.
+        ext_sdk.InvalidArgs: the arguments exclude each other.
+    """
     config = context.config_as(KubernetesConfig)
-    return find_source(config.kubeconfig, config.service_account, config.context, context.env, context.workdir)
+    if args.kubeconfig:
+        source = source_of_step(args.kubeconfig, args.context, context.workdir)
+    else:
+        chosen = args.context or config.context
+        source = find_source(config.kubeconfig, config.service_account, chosen, context.env, context.workdir)
+        source = source._replace(of_step=bool(args.context))
+    if args.context and source.in_cluster:
+        raise ext_sdk.InvalidArgs(
+            "context", "expected no context, because the service account of the pod is used; or set `kubeconfig`"
+        )
+    if not isinstance(args, ClusterArgs):
+        return source
+    if args.as_groups and not args.as_user:
+        raise ext_sdk.InvalidArgs("asGroups", "expected `asUser`, too: groups belong to a user")
+    for name, value in (("asUser", args.as_user), *(("asGroups", group) for group in args.as_groups)):
+        if not value.isprintable() or value != value.strip() or (name == "asGroups" and not value):
+            raise ext_sdk.InvalidArgs(name, f"expected a name without spaces around it, found {value!r}")
+    return source._replace(user=args.as_user, groups=tuple(args.as_groups))
 
 
-def client_for(context: ext_sdk.Context) -> Client:
+def client_for(context: ext_sdk.Context, args: ClusterArgs) -> Client:
     """Return the client of a call, without sending a request.
 
     Raises:
         NoConfiguration: the kubeconfig is missing or can't be used.
+        ext_sdk.InvalidArgs: see source_for.
     """
-    client = context.extension_state(Clients).get(source_for(context))
+    source, clients = source_for(context, args), context.extension_state(Clients)
+    client = clients.get(source)
+    if source.user:  # the kinds of a server are the same for all users, and the user may not be allowed to list them
+        client.discovery = clients.get(source._replace(user="", groups=())).discovery
     connection = client.connect(context.deadline)
     for value in connection.configuration.api_key.values():  # a refresh replaces them
         context.secrets.add("kubeconfig.token", value.partition(" ")[2] or value)

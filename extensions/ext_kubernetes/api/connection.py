@@ -9,6 +9,7 @@ import http
 import json
 import threading
 import time
+import weakref
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple, Protocol, cast
 
@@ -18,7 +19,7 @@ from ext_sdk.core import __version__
 
 from .credentials import PrivateFolder, load_credentials, proxy_credentials
 from .errors import NoConfiguration, api_error
-from .kubeconfig import impersonation_headers, mtimes_of, read
+from .kubeconfig import GROUPS, USER, impersonation_headers, mtimes_of, read
 from .package_patches import LOCK, UnreadErrorResponse, warm_up, websocket_headers, wrap_pool
 
 if TYPE_CHECKING:
@@ -169,11 +170,12 @@ class Connection:
         from kubernetes.client.api_client import ApiClient
         from kubernetes.dynamic import DynamicClient
 
-        self._files = PrivateFolder()
+        files = PrivateFolder()
+        self._remove_files = weakref.finalize(self, files.remove)
         try:
-            self.configuration = load_credentials(source, kubeconfig, self._files.path, deadline)
+            self.configuration = load_credentials(source, kubeconfig, files.path, deadline)
         except NoConfiguration:
-            self._files.remove()
+            self._remove_files()
             raise
         # Client retries: bounded by the deadline, and after the time that the server asks for.
         self.configuration.retries = False
@@ -262,7 +264,7 @@ class Connection:
     def close(self) -> None:
         """Close the connections, and remove the files with credentials."""
         cast("Callable[[], None]", self._dynamic.client.close)()
-        self._files.remove()
+        self._remove_files()
 
 
 def transport_error(error: Exception) -> TransportError:
@@ -347,12 +349,13 @@ class KubeContext:
         try:
             if self._connection is None:
                 warm_up()  # first: then reading the kubeconfig imports only a part of the YAML library
-                if self.source.in_cluster:
-                    self._connection = Connection(self.source, None, deadline)
-                else:
-                    user, kubeconfig = self.user, self._read()
-                    headers = impersonation_headers(kubeconfig.users.get(user, {}), user)
-                    self._connection = Connection(self.source, kubeconfig, deadline, headers)
+                source, user = self.source, self.user
+                kubeconfig = None if source.in_cluster else self._read()
+                entry = kubeconfig.users.get(user, {}) if kubeconfig else {}
+                if source.user:  # of the step; it replaces that of the kubeconfig
+                    entry, user = {USER: source.user, GROUPS: list(source.groups)}, source.user
+                headers = impersonation_headers(entry, user)
+                self._connection = Connection(source, kubeconfig, deadline, headers)
             return self._connection
         finally:
             self._lock.release()

@@ -34,12 +34,20 @@ class Source(NamedTuple):
         mtimes: (time, size) of each file; None for a missing one.
         context: "" for the current one.
         account: folder of a pod's service account, used without files.
+        user: user to act as; "" for the user of the context.
+        groups: groups of `user`; empty for those that the server adds.
+        of_step: an argument of the operation names the kubeconfig or the context.
+        in_workdir: the file is in the workdir, where an agent may write.
     """
 
     files: tuple[str, ...] = ()
     mtimes: tuple[tuple[int, int] | None, ...] = ()
     context: str = ""
     account: Path = ACCOUNT
+    user: str = ""
+    groups: tuple[str, ...] = ()
+    of_step: bool = False
+    in_workdir: bool = False
 
     @property
     def in_cluster(self) -> bool:
@@ -134,6 +142,29 @@ def find_source(kubeconfig: str, service_account: str, context: str, env: Mappin
     if "KUBERNETES_SERVICE_HOST" in os.environ and (ACCOUNT / "token").is_file():
         return Source()
     return _existing("~/.kube/config", None, context, "the default")
+
+
+def source_of_step(path: str, context: str, workdir: Path) -> Source:
+    """Return the source that arguments of an operation name.
+
+    Args:
+        path: in the workdir, or absolute.
+
+    Raises:
+        NoConfiguration: the file does not exist.
+        ext_sdk.OperationFailed: a relative path leads out of the workdir.
+    """
+    from ext_sdk.files import PathEscapes, Workdir, os_errors
+
+    given, files = Path(path).expanduser(), Workdir(workdir)
+    try:
+        with os_errors("read the kubeconfig", path):
+            file = str(files.path(str(given)))
+    except PathEscapes:
+        if not given.is_absolute():
+            raise
+        return _existing(str(given), None, context, "`kubeconfig` of the step")._replace(of_step=True)
+    return Source((file,), mtimes_of([file]), context, of_step=True, in_workdir=True)
 
 
 def check_explicit(kubeconfig: str, context: str) -> None:
@@ -232,7 +263,27 @@ def read(source: Source) -> Kubeconfig:
                     )
                 if name not in entries[kind]:
                     entries[kind][name], files[kind, name] = entry, file
+    if source.in_workdir:
+        _check_contained(entries, source)
     return Kubeconfig(current, entries["clusters"], entries["contexts"], entries["users"], files, str(source))
+
+
+# Members that run programs, or whose file is sent to the server that the kubeconfig names.
+NOT_CONTAINED = ("exec", "auth-provider", "tokenFile", "client-certificate", "client-key", "certificate-authority")
+
+
+def _check_contained(entries: Mapping[str, Mapping[str, Entry]], source: Source) -> None:
+    """Raise NoConfiguration if a kubeconfig that an agent may have written refers to programs or files."""
+    for kind in ("users", "clusters"):
+        for name, entry in entries[kind].items():
+            for member in NOT_CONTAINED:
+                if member in entry:
+                    raise NoConfiguration(
+                        "the kubeconfig can't be used",
+                        error=f"the kubeconfig {source} is in the workdir, where agents can write, so it must contain "
+                        f"its credentials: found `{member}` of the {kind.removesuffix('s')} {name!r}. Replace files by "
+                        "`kubectl config view --raw --flatten`, or use a kubeconfig outside of the workdir",
+                    )
 
 
 def _read_file(file: str) -> Mapping[str, object]:

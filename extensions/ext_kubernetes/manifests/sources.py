@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple, Protocol
 from msgspec import UNSET, Meta, UnsetType
 
 import ext_sdk
+from ext_kubernetes.config import ClusterArgs
 from ext_kubernetes.objects.yaml_loader import UNREPLACED, Json, NotAnObject, NotYaml, Object, flatten, objects_of
 from ext_sdk.files import Workdir, os_errors
 
@@ -43,7 +44,7 @@ Kustomize = Annotated[
 ]
 
 
-class SourceArgs(ext_sdk.Args):
+class SourceArgs(ClusterArgs):
     """Source of manifests: one of these arguments."""
 
     file: File = ""

@@ -9,6 +9,7 @@ from msgspec import UNSET, Meta, UnsetType, field
 import ext_sdk
 from ext_kubernetes.api.client import client_for, review
 from ext_kubernetes.api.errors import UnknownKind, error_context
+from ext_kubernetes.config import ClusterArgs
 from ext_kubernetes.objects.fields import items, members, text
 from ext_kubernetes.targets import TimeLimit, namespace_of
 
@@ -34,7 +35,7 @@ class ExpectAccess(ext_sdk.Args):
     ] = UNSET
 
 
-class AuthCanI(ext_sdk.Args):
+class AuthCanI(ClusterArgs):
     """Arguments of `auth-can-i`."""
 
     verb: Annotated[
@@ -93,7 +94,7 @@ def auth_can_i(args: AuthCanI, context: ext_sdk.Context) -> ext_sdk.Result:
     A denied action is a success unless `expect` requires it to be allowed. Resource types are named as in all
     operations: pods, deploy, certificates.cert-manager.io, pods/log.
     """
-    client = client_for(context)
+    client = client_for(context, args)
     with error_context("failed to check permissions"):
         if args.list_:
             return _list_rules(args, context, client)

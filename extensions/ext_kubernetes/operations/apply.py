@@ -46,6 +46,7 @@ class Apply(SourceArgs, one_of=("file", "manifest", "url", "kustomize")):
         bool, Meta(description="Wait until all objects are ready, by the rules of `wait` with `for: ready`")
     ] = False
     timeout: TimeLimitOfWait = ext_sdk.Duration.parse("25s")
+    on_timeout: ext_sdk.OnTimeout = "fail"
 
 
 def apply(args: Apply, context: ext_sdk.Context) -> ext_sdk.Result:
@@ -57,7 +58,7 @@ def apply(args: Apply, context: ext_sdk.Context) -> ext_sdk.Result:
     docs/evals.md.
     """
     manifests = manifests_of(args, context)
-    client = client_for(context)
+    client = client_for(context, args)
     kinds = Counter((text(manifest.object, "apiVersion"), text(manifest.object, "kind")) for manifest in manifests)
     previous = PreviousVersions(kinds, context, client)
 
@@ -65,15 +66,17 @@ def apply(args: Apply, context: ext_sdk.Context) -> ext_sdk.Result:
         return try_send(item, lambda: apply_item(item, args, context, client, previous))
 
     outcomes = send_manifests(manifests, context, client, args.namespace, send)
+    counts = Counter(outcome.action for outcome in outcomes)
+    outputs: Outputs = {action: counts[action] for action in ACTIONS}
     if args.wait and not args.dry_run and not any(outcome.failure for outcome in outcomes):
         targets = [
             Target(outcome.item.resource, outcome.item.namespace, text(outcome.object, "metadata", "name"))
             for outcome in outcomes
         ]
-        if failure := _wait_until_ready(targets, context, client, args.timeout):
+        applied = bulk_result(outcomes, "Applied", outputs)
+        if failure := _wait_until_ready(targets, args, context, client, applied):
             return failure
-    counts = Counter(outcome.action for outcome in outcomes)
-    outputs: Outputs = {action: counts[action] for action in ACTIONS}
+        outputs["done"] = True
     return bulk_result(outcomes, "Would apply" if args.dry_run else "Applied", outputs)
 
 
@@ -105,9 +108,13 @@ def _content(item: Object) -> Object:
 
 
 def _wait_until_ready(
-    targets: Sequence[Target], context: ext_sdk.Context, client: Client, timeout: ext_sdk.Duration
+    targets: Sequence[Target], args: Apply, context: ext_sdk.Context, client: Client, applied: ext_sdk.Result
 ) -> ext_sdk.Result | None:
-    """Wait until all objects are ready; return the failure of the first one that is not, or None."""
+    """Wait until all objects are ready; return the failure of the first one that is not, or None.
+
+    Args:
+        applied: result of the operation if all are ready.
+    """
     # These imports take as long as a small apply.
     from concurrent.futures import ThreadPoolExecutor
 
@@ -120,11 +127,21 @@ def _wait_until_ready(
         return wait_for(target, predicate, context, client)
 
     with ThreadPoolExecutor(min(MOST_WAITS, len(targets)) or 1, "ready") as pool:
-        for target, result in zip(targets, pool.map(wait, targets), strict=True):
-            if not result.outcome.done:
-                message = f"{target} was applied, but is not ready"
-                return wait_failure(result, "ready", context, client, timeout=timeout, message=message)
-    return None
+        results = list(pool.map(wait, targets))
+    pending = [result for result in results if not result.outcome.done]
+    if not pending:
+        return None
+    result = min(pending, key=lambda result: result.outcome.timed_out)  # permanent failures first
+    return wait_failure(
+        result,
+        "ready",
+        context,
+        client,
+        timeout=args.timeout,
+        on_timeout=args.on_timeout,
+        outputs={**applied.outputs},
+        message=f"{result.target} was applied, but is not ready",
+    )
 
 
 MOST_GETS = 3  # objects of a kind that are read one by one; more are listed

@@ -54,6 +54,7 @@ class AssertArgs(TargetArgs, any_of=("expected", "absent", "count")):
     ] = UNSET
     selector: Selector = ""
     timeout: Timeout = ext_sdk.Duration.parse("10s")
+    on_timeout: ext_sdk.OnTimeout = "fail"
 
     def __post_init__(self) -> None:
         try:
@@ -69,7 +70,7 @@ def assert_(args: AssertArgs, context: ext_sdk.Context) -> ext_sdk.Result:
 
     The expected object is a partial one: fields that it omits may have any value.
     """
-    client = client_for(context)
+    client = client_for(context, args)
     target = resolve_target(args, args.selector, context, client)
     if target.name and args.count is not UNSET:
         raise ext_sdk.InvalidArgs("count", "not accepted for a single object; omit the name")
@@ -84,7 +85,7 @@ def assert_(args: AssertArgs, context: ext_sdk.Context) -> ext_sdk.Result:
     outputs |= identity(result.objects[0]) if len(result.objects) == 1 else {}
     state = "absent" if args.absent else "as expected"
     if result.outcome.done:
-        return ext_sdk.Result.ok(f"{display_name(target)} {target.are} {state}", outputs=outputs)
+        return ext_sdk.Result.ok(f"{display_name(target)} {target.are} {state}", outputs=outputs | {"done": True})
     found = f"found after {result.outcome.seconds:.1f} s: {predicate.status(MOST_DIFFERENCES)}"
     first_line = f"expected {target.where} to be {state}, {found}"
     if checks := predicate.failed_count():
@@ -95,6 +96,7 @@ def assert_(args: AssertArgs, context: ext_sdk.Context) -> ext_sdk.Result:
         context,
         client,
         timeout=args.timeout,
+        on_timeout=args.on_timeout,
         outputs=outputs,
         message=f"{display_name(target)} {target.are} {'present' if args.absent else 'not as expected'}",
         error=first_line,

@@ -10,6 +10,7 @@ import ext_sdk
 from ext_kubernetes.api.client import source_for
 from ext_kubernetes.api.errors import NoConfiguration
 from ext_kubernetes.api.kubeconfig import public_url, read
+from ext_kubernetes.config import KubeconfigArgs
 from ext_kubernetes.objects.yaml_loader import dump_yaml
 
 if TYPE_CHECKING:
@@ -29,20 +30,19 @@ SHOWN = frozenset({
 })  # fmt: skip
 
 
-class NoArgs(ext_sdk.Args):
-    """No arguments."""
+class ConfigArgs(KubeconfigArgs):
+    """Arguments of `list-contexts` and `current-context`."""
 
 
-class ViewConfig(ext_sdk.Args):
+class ViewConfig(KubeconfigArgs):
     """Arguments of `view-config`."""
 
     minify: Annotated[bool, Meta(description="Show only the current context, its cluster and its user")] = False
 
 
-def list_contexts(args: NoArgs, context: ext_sdk.Context) -> ext_sdk.Result:
+def list_contexts(args: ConfigArgs, context: ext_sdk.Context) -> ext_sdk.Result:
     """List the contexts of the kubeconfig."""
-    del args
-    config = _read(context)
+    config = _read(context, args)
     if not config.contexts:
         return ext_sdk.Result.failed("no contexts found in kubeconfig")
     outputs: Outputs = {
@@ -53,10 +53,9 @@ def list_contexts(args: NoArgs, context: ext_sdk.Context) -> ext_sdk.Result:
     return ext_sdk.Result.ok(f"Found {len(config.contexts)} context(s), current: {config.current}", outputs=outputs)
 
 
-def current_context(args: NoArgs, context: ext_sdk.Context) -> ext_sdk.Result:
+def current_context(args: ConfigArgs, context: ext_sdk.Context) -> ext_sdk.Result:
     """Show the context that operations use, with its cluster, user and namespace."""
-    del args
-    config = _read(context)
+    config = _read(context, args)
     if not config.current:
         return ext_sdk.Result.failed("no current context set in kubeconfig")
     entry = config.context()
@@ -66,7 +65,7 @@ def current_context(args: NoArgs, context: ext_sdk.Context) -> ext_sdk.Result:
 
 def view_config(args: ViewConfig, context: ext_sdk.Context) -> ext_sdk.Result:
     """Output the kubeconfig as YAML, with credentials and unknown fields redacted."""
-    config = _read(context)
+    config = _read(context, args)
     sections: dict[str, Mapping[str, Entry]] = {
         "clusters": config.clusters,
         "contexts": config.contexts,
@@ -99,8 +98,8 @@ def view_config(args: ViewConfig, context: ext_sdk.Context) -> ext_sdk.Result:
     return ext_sdk.Result.ok("Kubeconfig retrieved", outputs={"config": dump_yaml(content)})
 
 
-def _read(context: ext_sdk.Context) -> Kubeconfig:
-    source = source_for(context)
+def _read(context: ext_sdk.Context, args: KubeconfigArgs) -> Kubeconfig:
+    source = source_for(context, args)
     if source.in_cluster:
         raise NoConfiguration("no kubeconfig", error="no kubeconfig: the service account of this pod is used")
     config = read(source)

@@ -14,6 +14,7 @@ from ext_kubernetes.api.client import client_for
 from ext_kubernetes.api.connection import Request
 from ext_kubernetes.api.discovery import core_path
 from ext_kubernetes.api.errors import AlreadyExists, Conflict, advising, error_context
+from ext_kubernetes.config import ClusterArgs
 from ext_kubernetes.manifests.bulk import Item, Outcome, bulk_result, send_manifests, try_send
 from ext_kubernetes.manifests.sources import SOURCES, Manifest, SourceArgs, manifests_of
 from ext_kubernetes.manifests.write import MANAGER, DryRun, Namespace, Subresource, Validation, write_options
@@ -97,7 +98,9 @@ class Replace(ObjectArgs):
     strict: Validation = True
 
 
-NO_MEMBERS = frozenset({*SOURCES, "recursive", "namespace", "subresource", "dryRun", "strict"})
+NO_MEMBERS = frozenset(
+    {*ClusterArgs.__struct_encode_fields__, *SOURCES, "recursive", "namespace", "subresource", "dryRun", "strict"}
+)
 
 
 def create(args: Create, context: ext_sdk.Context) -> ext_sdk.Result:
@@ -106,7 +109,7 @@ def create(args: Create, context: ext_sdk.Context) -> ext_sdk.Result:
     The objects come from manifests, or the members of a single object (apiVersion, kind, metadata, spec, …) are the
     arguments.
     """
-    client = client_for(context)
+    client = client_for(context, args)
     query = [("fieldManager", MANAGER), *write_options(dry_run=args.dry_run, strict=args.strict)]
 
     def post(item: Item) -> tuple[Object, str]:
@@ -128,7 +131,7 @@ def replace(args: Replace, context: ext_sdk.Context) -> ext_sdk.Result:
     With `subresource`, such as status, only that part is replaced. If the manifest has metadata.resourceVersion, the
     operation fails for an object that has changed since.
     """
-    client = client_for(context)
+    client = client_for(context, args)
     query = [("fieldManager", MANAGER), *write_options(dry_run=args.dry_run, strict=args.strict)]
 
     def put(item: Item) -> tuple[Object, str]:
@@ -178,7 +181,7 @@ MOST_BYTES = 1024 * 1024  # limit of the server for all data of an object
 NAME = "^[A-Za-z0-9]([-A-Za-z0-9.]*[A-Za-z0-9])?$"
 
 
-class DataArgs(ext_sdk.Args):
+class DataArgs(ClusterArgs):
     """Arguments of `create-secret` and `create-configmap`."""
 
     name: Annotated[str, Meta(description="Name of the object", pattern=NAME)]
@@ -246,7 +249,7 @@ def _data(args: DataArgs, context: ext_sdk.Context) -> dict[str, bytes]:
 
 
 def _create(args: DataArgs, content: Object, plural: str, context: ext_sdk.Context) -> ext_sdk.Result:
-    client = client_for(context)
+    client = client_for(context, args)
     namespace = namespace_of(context, client, args.namespace)
     metadata = {"name": args.name, "namespace": namespace, "labels": args.labels}
     body: Object = {"apiVersion": "v1", "metadata": metadata, **content}

@@ -13,8 +13,9 @@ from ext_kubernetes.manifests.bulk import catching, combined_failure, resolve_ma
 from ext_kubernetes.manifests.sources import SOURCES, File, Inline, Kustomize, Recursive, Url, manifests_of
 from ext_kubernetes.manifests.write import DryRun  # noqa: TC001 - msgspec reads it
 from ext_kubernetes.objects.fields import items, text
+from ext_kubernetes.polling import Unfinished
 from ext_kubernetes.targets import OwnNamespaces, TargetArgs, TimeLimitOfWait, target_of
-from ext_kubernetes.waiting.deletion import MOST_NAMED, DeletedObject, send_delete, wait_for_deletion
+from ext_kubernetes.waiting.deletion import MOST_NAMED, DeletedObject, DeletionTimedOut, send_delete, wait_for_deletion
 
 if TYPE_CHECKING:
     from ext_kubernetes.api.client import Client
@@ -56,6 +57,7 @@ class Delete(TargetArgs):
     ] = UNSET
     dry_run: DryRun = False
     timeout: TimeLimitOfWait = ext_sdk.Duration.parse("25s")
+    on_timeout: ext_sdk.OnTimeout = "fail"
 
     @property
     def selects(self) -> bool:
@@ -69,12 +71,19 @@ def delete(args: Delete, context: ext_sdk.Context) -> ext_sdk.Result:
     A new object of the same name is neither deleted nor waited for. An object given by `kind` and `metadata` is waited
     for only with `wait: true`.
     """
-    client = client_for(context)
+    client = client_for(context, args)
     chosen, plural = _choose(args, context, client)
+    unfinished = context.state(Unfinished)
 
     def send(item: DeletedObject) -> DeletedObject:
-        with error_context(f"failed to delete {item}"):
-            return _delete(item, args, context, client)
+        previous = unfinished.take((client.server, item._replace(uid="")), DeletedObject)
+        try:
+            with error_context(f"failed to delete {item}"):
+                return _delete(item, args, context, client)
+        except NotFound:
+            if previous is None:
+                raise
+            return previous  # deleted since the previous step, which did not wait for its end
 
     # A failure does not stop the other deletions, because this may be the cleanup of a task. The objects of a manifest
     # are deleted in order; those of a selector have none.
@@ -99,7 +108,15 @@ def delete(args: Delete, context: ext_sdk.Context) -> ext_sdk.Result:
             outputs=outputs,
         )
     if not args.dry_run and (args.wait if args.wait is not UNSET else not args.kind):
-        wait_for_deletion(deleted, context, client)
+        try:
+            wait_for_deletion(deleted, context, client)
+        except DeletionTimedOut as error:
+            failure = ext_sdk.Result.of_failure(error)
+            for item in error.left if args.on_timeout == "ok" else ():
+                unfinished.keep((client.server, item._replace(uid="")), item)
+            failure.outputs |= {"count": str(len(deleted)), "resources": "\n".join(map(str, deleted))}
+            return ext_sdk.conclude_wait(failure, args.on_timeout, timed_out=error.timed_out, last_seen=error.last_seen)
+        outputs["done"] = True
     if not deleted and missing:
         return ext_sdk.Result.ok(f"{missing} not found (ignored)", outputs=outputs)
     subject = str(deleted[0]) if len(deleted) == 1 else f"{len(deleted)} {plural}"

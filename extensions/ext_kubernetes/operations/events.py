@@ -36,11 +36,12 @@ class EventsArgs(TargetArgs):
         Meta(description="Expected number of events, such as 0 or {gte: 1}; waits until it is met"),
     ] = UNSET
     timeout: Timeout = ext_sdk.Duration.parse("10s")
+    on_timeout: ext_sdk.OnTimeout = "fail"
 
 
 def events(args: EventsArgs, context: ext_sdk.Context) -> ext_sdk.Result:
     """List the events of an object or of a namespace, newest first; with `count`, wait for that number of events."""
-    client = client_for(context)
+    client = client_for(context, args)
     retry = args.count is not UNSET
     about = target_of(args, context, client, retry=retry) if args.resource or args.kind else None
     namespace = (about.namespace or "default") if about else namespace_of(context, client, args.namespace)
@@ -76,6 +77,8 @@ def events(args: EventsArgs, context: ext_sdk.Context) -> ext_sdk.Result:
     }
     subject = f" of {about}" if about else ""
     if result.outcome.done:
+        if args.count is not UNSET:
+            outputs |= {"done": True}
         return ext_sdk.Result.ok(f"Found {counted(len(matching), 'event')}{subject}", outputs=outputs)
     expected = f"events{subject}{f' with reason {args.reason}' if args.reason else ''}"
     error = (
@@ -83,7 +86,15 @@ def events(args: EventsArgs, context: ext_sdk.Context) -> ext_sdk.Result:
         f"{result.outcome.seconds:.1f} s; {failed_count()}" + "".join(f"\n  {line}" for line in lines[:MOST_EVENTS])
     )
     return wait_failure(
-        result, expected, context, client, timeout=args.timeout, outputs=outputs, error=error, describe=False
+        result,
+        expected,
+        context,
+        client,
+        timeout=args.timeout,
+        on_timeout=args.on_timeout,
+        outputs=outputs,
+        error=error,
+        describe=False,
     )
 
 

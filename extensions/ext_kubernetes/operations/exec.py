@@ -64,7 +64,7 @@ def exec_(args: Exec, context: ext_sdk.Context) -> ext_sdk.Result:
     Fails if the exit code is not 0, unless `expect` says otherwise. `expect` fails for output of more than 4 MiB. At
     the deadline the connection is closed; the command may continue to run.
     """
-    client = client_for(context)
+    client = client_for(context, args)
     if args.selector and not (args.resource or args.kind):
         import msgspec
 
@@ -133,7 +133,7 @@ def copy(args: Copy, context: ext_sdk.Context) -> ext_sdk.Result:
     The container needs tar. At most 64 MiB are copied. Symbolic links and devices of a container are skipped, and
     listed in the outputs.
     """
-    client = client_for(context)
+    client = client_for(context, args)
     pods = Pods(args, "", context, client)
     remote = PurePosixPath(args.remote)
     workdir = Workdir(context.workdir)

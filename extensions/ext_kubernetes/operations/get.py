@@ -73,7 +73,7 @@ def get(args: Get, context: ext_sdk.Context) -> ext_sdk.Result:
     are output unchanged, all other values as JSON. Values of a Secret are never shown: later steps use them as
     ${NAME.key}.
     """
-    client = client_for(context)
+    client = client_for(context, args)
     listing = "/" not in args.resource and not args.metadata.name
     target = target_of(args, context, client, named=False, everywhere=args.all_namespaces)
     try:

@@ -14,6 +14,7 @@ import ext_sdk
 from ext_kubernetes.api.client import client_for
 from ext_kubernetes.api.discovery import check_name
 from ext_kubernetes.api.kubeconfig import IMPERSONATE
+from ext_kubernetes.config import ClusterArgs
 from ext_kubernetes.objects.yaml_loader import Json
 from ext_kubernetes.program import run
 from ext_kubernetes.targets import namespace_of
@@ -30,17 +31,18 @@ ADVICE = "install it from https://helm.sh, or apply the chart's manifests"
 LAST_SECONDS = 1.0  # that helm has less than the operation, so that helm itself reports a timeout
 
 
-def helm(verb: str, args: list[str], context: ext_sdk.Context, *, accept: str = "") -> Ran:
+def helm(verb: str, given: list[str], args: ClusterArgs, context: ext_sdk.Context, *, accept: str = "") -> Ran:
     """Run helm against the cluster of the call.
 
     Args:
+        given: arguments and flags of helm.
         accept: a failure with this text in stderr is returned, not raised; "" for none.
 
     Raises:
         ext_sdk.RequirementNotMet: helm is not installed.
         ext_sdk.OperationFailed: helm failed or timed out.
     """
-    client = client_for(context)
+    client = client_for(context, args)
     source = client.source
     env = {} if source.in_cluster else {"KUBECONFIG": os.pathsep.join(source.files)}
     flags = [f"--kube-context={source.context}"] if source.context else []
@@ -48,7 +50,7 @@ def helm(verb: str, args: list[str], context: ext_sdk.Context, *, accept: str = 
     names = {f"{IMPERSONATE}User": "--kube-as-user", f"{IMPERSONATE}Group": "--kube-as-group"}
     headers = client.connect(context.deadline).headers
     flags += [f"{names[name]}={value}" for name, value in headers if name in names]
-    ran = run([HELM, verb, *args, *flags], env, context, ADVICE)
+    ran = run([HELM, verb, *given, *flags], env, context, ADVICE)
     if ran.code == 0 or (accept and ran.in_time and accept in ran.stderr):
         return ran
     status = ran.status if ran.in_time else f"it did not end before the deadline and was stopped ({ran.status})"
@@ -64,8 +66,8 @@ def _outputs(ran: Ran) -> Outputs:
     return {"stdout": ran.stdout, "stderr": ran.stderr}
 
 
-def _namespace_flag(given: str, context: ext_sdk.Context) -> list[str]:
-    namespace = namespace_of(context, client_for(context), given)
+def _namespace_flag(args: ChartArgs | HelmList | HelmUninstall, context: ext_sdk.Context) -> list[str]:
+    namespace = namespace_of(context, client_for(context, args), args.namespace)
     check_name("namespace", namespace)
     return [f"--namespace={namespace}"]
 
@@ -83,7 +85,7 @@ ReleaseNamespace = Annotated[
 ReleaseName = Annotated[str, Meta(min_length=1, description="Name of the release")]
 
 
-class ChartArgs(ext_sdk.Args):
+class ChartArgs(ClusterArgs):
     """A chart and its values."""
 
     chart: Annotated[
@@ -130,7 +132,7 @@ class HelmUpgrade(ChartArgs):
         _refuse_flag("name", self.name)
 
 
-class HelmList(ext_sdk.Args):
+class HelmList(ClusterArgs):
     """Arguments of `helm-list`."""
 
     namespace: ReleaseNamespace = ""
@@ -138,7 +140,7 @@ class HelmList(ext_sdk.Args):
     timeout: Timeout = ext_sdk.Duration.parse("25s")
 
 
-class HelmUninstall(ext_sdk.Args):
+class HelmUninstall(ClusterArgs):
     """Arguments of `helm-uninstall`."""
 
     name: ReleaseName
@@ -167,8 +169,8 @@ def helm_upgrade(args: HelmUpgrade, context: ext_sdk.Context) -> ext_sdk.Result:
 
 def helm_list(args: HelmList, context: ext_sdk.Context) -> ext_sdk.Result:
     """List the helm releases of a namespace, or of all namespaces."""
-    scope = ["--all-namespaces"] if args.all_namespaces else _namespace_flag(args.namespace, context)
-    ran = helm("list", ["--output", "json", *scope], context)
+    scope = ["--all-namespaces"] if args.all_namespaces else _namespace_flag(args, context)
+    ran = helm("list", ["--output", "json", *scope], args, context)
     try:
         releases = msgspec.json.decode(ran.stdout, type=list[dict[str, Json]])
     except msgspec.DecodeError as error:
@@ -192,8 +194,8 @@ def helm_list(args: HelmList, context: ext_sdk.Context) -> ext_sdk.Result:
 def helm_uninstall(args: HelmUninstall, context: ext_sdk.Context) -> ext_sdk.Result:
     """Remove a release and all resources of its chart."""
     check_name("release name", args.name)
-    flags = [*_namespace_flag(args.namespace, context), *_wait_flags(args.wait, context)]
-    ran = helm("uninstall", [args.name, *flags], context, accept="not found" if args.ignore_not_found else "")
+    flags = [*_namespace_flag(args, context), *_wait_flags(args.wait, context)]
+    ran = helm("uninstall", [args.name, *flags], args, context, accept="not found" if args.ignore_not_found else "")
     if ran.code:
         return ext_sdk.Result.ok(f"Helm release '{args.name}' not found (ignored)", outputs=_outputs(ran))
     return ext_sdk.Result.ok(
@@ -203,7 +205,7 @@ def helm_uninstall(args: HelmUninstall, context: ext_sdk.Context) -> ext_sdk.Res
 
 def _install(verb: str, args: ChartArgs, release: list[str], context: ext_sdk.Context) -> ext_sdk.Result:
     """Run `helm install` or `helm upgrade`; `release` is its name, or flags in place of it."""
-    flags = [*_namespace_flag(args.namespace, context), *_wait_flags(args.wait, context)]
+    flags = [*_namespace_flag(args, context), *_wait_flags(args.wait, context)]
     flags += [f"--{name}={value}" for name, value in (("version", args.version), ("repo", args.repo)) if value]
     flags += ["--create-namespace"] if args.create_namespace else []
     workdir, chart = Workdir(context.workdir), args.chart
@@ -218,7 +220,7 @@ def _install(verb: str, args: ChartArgs, release: list[str], context: ext_sdk.Co
             json.dump(args.values, file, ensure_ascii=False)
             file.flush()
             flags.append(f"--values={file.name}")
-        ran = helm(verb, [*release, chart, *flags], context)
+        ran = helm(verb, [*release, chart, *flags], args, context)
     reported = dict(line.split(": ", 1) for line in reversed(ran.stdout.splitlines()) if ": " in line)
     outputs = _outputs(ran) | {key: reported.get(key.upper(), "") for key in ("name", "status", "revision")}
     past = "installed" if verb == "install" else "upgraded"
@@ -231,7 +233,7 @@ def _refuse_flag(name: str, value: str) -> None:
         raise ValueError(f"{name}: must not begin with `-`, found {value!r}")
 
 
-class DropInUninstall(ext_sdk.Args):
+class DropInUninstall(ClusterArgs):
     """Arguments of `helmUninstall`."""
 
     name: ReleaseName
@@ -241,7 +243,8 @@ class DropInUninstall(ext_sdk.Args):
 
 def drop_in_uninstall(args: DropInUninstall, context: ext_sdk.Context) -> ext_sdk.Result:
     """Remove a release and all resources of its chart; a missing release is a success."""
-    return helm_uninstall(HelmUninstall(name=args.name, namespace=args.namespace, ignore_not_found=True), context)
+    members = {name: getattr(args, name) for name in args.__struct_fields__}
+    return helm_uninstall(HelmUninstall(**members, ignore_not_found=True), context)
 
 
 OPERATIONS = (

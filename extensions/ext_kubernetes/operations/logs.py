@@ -68,6 +68,7 @@ class Logs(TargetArgs):
     ] = False
     expect: Annotated[Text | UnsetType, Meta(description="Expected log: the exact text, or checks")] = UNSET
     timeout: Timeout = ext_sdk.Duration.parse("25s")
+    on_timeout: ext_sdk.OnTimeout = "fail"
 
     def __post_init__(self) -> None:
         if self.container and self.all_containers:
@@ -94,7 +95,7 @@ def logs(args: Logs, context: ext_sdk.Context) -> ext_sdk.Result:
         import msgspec
 
         args = msgspec.structs.replace(args, resource="pods")
-    client = client_for(context)
+    client = client_for(context, args)
     with Searcher() as searcher:
         reader = _LogReader(args, context, client, searcher)
         target = reader.pods.target
@@ -130,17 +131,19 @@ class _LogReader:
         deadline = self._context.deadline
         outcome = wait_until(self._poll, deadline, pace=self._pace)
         if outcome.done:
-            return self._result()
+            return ext_sdk.conclude_wait(self._result(), self._args.on_timeout, timed_out=False)
         status = outcome.verdict.status if outcome.verdict else "nothing"
         lines = [status]
         lines += [f"gave up early: {outcome.failed_reason}"] if outcome.failed_reason else []
         lines += [f"the last poll failed: {outcome.last_error.error}"] if outcome.last_error else []
         expected = "as expected" if self._args.expect is not UNSET else "at their end"
-        return ext_sdk.Result.failed(
+        failure = ext_sdk.Result.failed(
             f"the logs of {self.pods.target} are not {expected}",
             error="\n".join([*lines, f"after {outcome.seconds:.1f} s{self._describe_cut()}"]),
             outputs=self._outputs(),
         )
+        timed_out = outcome.timed_out and not deadline.stopped.is_set()
+        return ext_sdk.conclude_wait(failure, self._args.on_timeout, timed_out=timed_out, last_seen=status)
 
     def _poll(self, age: float) -> Verdict:
         del age

@@ -18,9 +18,10 @@ from ext_kubernetes.api.client import client_for
 from ext_kubernetes.api.connection import Request
 from ext_kubernetes.api.discovery import Resource, core_path
 from ext_kubernetes.api.errors import AlreadyExists, KubernetesError, NotFound, advising, error_context
+from ext_kubernetes.config import ClusterArgs
 from ext_kubernetes.manifests.write import MANAGER
 from ext_kubernetes.objects.fields import at, identity, items, members, text
-from ext_kubernetes.polling import Verdict, wait_until
+from ext_kubernetes.polling import Unfinished, Verdict, wait_until
 from ext_kubernetes.targets import OwnNamespaces, Target, TimeLimit, TimeLimitOfWait, listed, namespace_exists
 from ext_kubernetes.waiting.deletion import DeletedObject, DeletionTimedOut, delete_one, wait_for_deletion
 from ext_kubernetes.waiting.informer import subscribe
@@ -56,7 +57,7 @@ GracePeriod = Annotated[
 ]
 
 
-class CreateNamespace(ext_sdk.Args, one_of=("name", "prefix")):
+class CreateNamespace(ClusterArgs, one_of=("name", "prefix")):
     """Arguments of `create-namespace`."""
 
     name: Annotated[str, Meta(description="Name of the namespace")] = ""
@@ -81,7 +82,7 @@ class CreateNamespace(ext_sdk.Args, one_of=("name", "prefix")):
     timeout: TimeLimit = ext_sdk.Duration.parse("25s")
 
 
-class DeleteNamespace(ext_sdk.Args):
+class DeleteNamespace(ClusterArgs):
     """Arguments of `delete-namespace`."""
 
     name: Annotated[
@@ -95,9 +96,10 @@ class DeleteNamespace(ext_sdk.Args):
     grace_period: GracePeriod = UNSET
     wait: Annotated[bool, Meta(description="Wait until the namespace and its contents are gone")] = True
     timeout: TimeLimitOfWait = ext_sdk.Duration.parse("25s")
+    on_timeout: ext_sdk.OnTimeout = "fail"
 
 
-class DeleteGeneratedNamespaces(ext_sdk.Args):
+class DeleteGeneratedNamespaces(ClusterArgs):
     """Arguments of `delete-generated-namespaces`."""
 
     name: Annotated[str, Meta(description="Name of a generated namespace, such as ${ns.name}")] = ""
@@ -108,6 +110,7 @@ class DeleteGeneratedNamespaces(ext_sdk.Args):
     grace_period: GracePeriod = UNSET
     wait: Annotated[bool, Meta(description="Wait until the namespaces and their contents are gone")] = False
     timeout: TimeLimitOfWait = ext_sdk.Duration.parse("25s")
+    on_timeout: ext_sdk.OnTimeout = "fail"
 
     def __post_init__(self) -> None:
         if self.prefix and (self.name or self.names):
@@ -123,14 +126,14 @@ def create_namespace(args: CreateNamespace, context: ext_sdk.Context) -> ext_sdk
     """
     own = context.state(OwnNamespaces)
     try:
-        client = client_for(context)
+        client = client_for(context, args)
         context.log.info(f"Creating namespace {args.name or args.prefix + '-…'}")
         created = _create(args, context, client)
     except Exception as error:
         own.failed(str(error), used=args.use)
         raise
     name = text(created, "metadata", "name")
-    own.created(name, text(created, "metadata", "uid"), prefix=args.prefix, used=args.use)
+    own.created(name, text(created, "metadata", "uid"), prefix=args.prefix, used=args.use, server=client.server)
     # Wait briefly for the default service account; continue if it cannot be read.
     deadline = context.deadline.limit(ACCOUNT_SECONDS)
     with subscribe(Target(ACCOUNTS, name, "default"), context, client) as watcher, suppress(KubernetesError):
@@ -150,32 +153,49 @@ def note_invalid(invalid: ext_sdk.InvalidArgs, context: ext_sdk.Context) -> None
 
 
 def delete_namespace(args: DeleteNamespace, context: ext_sdk.Context) -> ext_sdk.Result:
-    """Delete a namespace and its contents, and wait until it is gone; a failure names the remaining pods."""
-    client = client_for(context)
-    own = context.state(OwnNamespaces)
-    name, missing = args.name, f"namespace {args.name} not found"
+    """Delete a namespace and its contents, and wait until it is gone; a failure names the remaining pods.
+
+    With `onTimeout: ok`, the next delete-namespace continues the wait.
+    """
+    client = client_for(context, args)
+    own, unfinished = context.state(OwnNamespaces), context.state(Unfinished)
+    key = (client.server, "delete-namespace", args.name)
+    deleted = unfinished.take(key, DeletedObject)
+    name = deleted.name if deleted else args.name or _only_namespace(own, context, client)
+    missing = f"namespace {name} not found"
     if not name:
-        only = own.certain(own.live(), partial(namespace_exists, context, client))
-        if only is None:
-            missing = "no namespace to delete: create-namespace left none in this workdir and scope"
-        else:
-            name, missing = only.name, f"namespace {only.name} not found"
-    deleted = _delete(name, args.grace_period, context, client) if name else None
-    for created in own.live():
-        if created.name == name:  # also one that was deleted before
-            own.deleted(created.uid, gone=False)
+        missing = "no namespace to delete: create-namespace left none in this workdir and scope"
+    if name:
+        deleted = _delete(name, args.grace_period, context, client) or deleted
+    outputs: Outputs = {"namespace": name} | ({"done": True} if args.wait else {})
+    own.deleted_by_name(name, client.server)
     if deleted is not None and args.wait:
-        _wait_for_deletion([deleted], context, client)
-    for created in own.generated():
-        if created.name == name:
-            own.deleted(created.uid, gone=True)
-    outputs = {"namespace": name}
+        try:
+            _wait_for_deletion([deleted], context, client)
+        except DeletionTimedOut as error:
+            if args.on_timeout == "ok":
+                unfinished.keep(key, deleted)
+            return _deletion_timed_out(error, args.on_timeout, outputs)
+    own.deleted_by_name(name, client.server, gone=True)
     if deleted is not None:
         return ext_sdk.Result.ok(f"Deleted namespace {name}", outputs=outputs)
     if args.ignore_not_found:
         return ext_sdk.Result.ok(f"{missing} (ignored)", outputs=outputs)
-    error = f"{missing}; set `ignoreNotFound: true` to treat that as success"
-    return ext_sdk.Result.failed(missing, error=error, outputs=outputs)
+    error_text = f"{missing}; set `ignoreNotFound: true` to treat that as success"
+    return ext_sdk.Result.failed(missing, error=error_text, outputs={"namespace": name})
+
+
+def _only_namespace(own: OwnNamespaces, context: ext_sdk.Context, client: Client) -> str:
+    """Return the namespace to delete if none is named; "" if none is left. Raises OperationFailed for several."""
+    mine = [created for created in own.live(client.server) if not created.adopted]
+    only = own.certain(mine, partial(namespace_exists, context, client))
+    return only.name if only else ""
+
+
+def _deletion_timed_out(error: DeletionTimedOut, on_timeout: ext_sdk.OnTimeout, outputs: Outputs) -> ext_sdk.Result:
+    """Return the result of an operation whose namespaces still exist."""
+    failure = ext_sdk.Result.failed(error.message, error=error.error, outputs=error.outputs | outputs)
+    return ext_sdk.conclude_wait(failure, on_timeout, timed_out=error.timed_out, last_seen=error.last_seen)
 
 
 def delete_generated_namespaces(args: DeleteGeneratedNamespaces, context: ext_sdk.Context) -> ext_sdk.Result:
@@ -189,13 +209,14 @@ def delete_generated_namespaces(args: DeleteGeneratedNamespaces, context: ext_sd
     left = own.generated()
     if not left:
         own.cleaned_up()
-    chosen = _choose(args, left, own)
-    client = client_for(context) if chosen else None
+    client = client_for(context, args) if left else None
+    chosen = _choose(args, [created for created in left if client and created.server == client.server], own)
     if client is not None and not (args.name or args.names or args.prefix):
         only = own.certain(chosen, partial(namespace_exists, context, client))
         chosen = [only] if only else []
+    waited: Outputs = {"done": True} if args.wait else {}
     if client is None or not chosen:
-        return ext_sdk.Result.ok("No generated namespaces to delete", outputs={"count": 0})
+        return ext_sdk.Result.ok("No generated namespaces to delete", outputs={"count": 0, **waited})
     failures: list[str] = []
     pending: dict[DeletedObject, Created] = {}
     for created in chosen:
@@ -207,16 +228,20 @@ def delete_generated_namespaces(args: DeleteGeneratedNamespaces, context: ext_sd
         own.deleted(created.uid, gone=not (deleted and args.wait))
         if deleted and args.wait:
             pending[deleted] = created
-    failures += _wait_for_all(pending, own, context, client)
+    timed_out = _wait_for_all(pending, own, context, client)
     done = [created.name for created in chosen if created not in own.generated()]
     outputs: Outputs = {"count": len(done), "namespaces": "\n".join(done)}
-    if failures:
-        raise ext_sdk.OperationFailed(
+    if failures or timed_out:
+        all_failures = [*failures, *([timed_out.error] if timed_out else [])]
+        failure = DeletionTimedOut(
             f"deleted {len(done)} of {len(chosen)} generated namespaces",
-            error="failed to delete namespaces, which stay on the list: " + "; ".join(failures),
-            outputs=outputs,
+            error="failed to delete namespaces, which stay on the list: " + "; ".join(all_failures),
+            left=timed_out.left if timed_out else [],
+            timed_out=bool(timed_out and timed_out.timed_out and not failures),
+            last_seen=timed_out.last_seen if timed_out else "",
         )
-    return ext_sdk.Result.ok(f"Deleted {len(chosen)} generated namespace(s)", outputs=outputs)
+        return _deletion_timed_out(failure, args.on_timeout, outputs)
+    return ext_sdk.Result.ok(f"Deleted {len(chosen)} generated namespace(s)", outputs={**outputs, **waited})
 
 
 def _choose(args: DeleteGeneratedNamespaces, left: Sequence[Created], own: OwnNamespaces) -> list[Created]:
@@ -235,20 +260,20 @@ def _choose(args: DeleteGeneratedNamespaces, left: Sequence[Created], own: OwnNa
 
 def _wait_for_all(
     pending: dict[DeletedObject, Created], own: OwnNamespaces, context: ext_sdk.Context, client: Client
-) -> list[str]:
-    """Wait until namespaces are gone, and remove those from the list that are. Return the errors of the others."""
-    left, failures = list(pending), []
+) -> DeletionTimedOut | None:
+    """Wait until namespaces are gone, and remove those from the list that are. Return the failure of the others."""
+    left, failure = list(pending), None
     try:
         _wait_for_deletion(left, context, client)
         left = []
     except DeletionTimedOut as error:
-        left, failures = error.left, [error.error]
+        left, failure = error.left, error
     except KubernetesError as error:
-        failures = [error.error]
+        failure = DeletionTimedOut(error.message, error=error.error, left=left, timed_out=False, last_seen="")
     for deleted, created in pending.items():
         if deleted not in left:
             own.deleted(created.uid, gone=True)
-    return failures
+    return failure
 
 
 def _delete(

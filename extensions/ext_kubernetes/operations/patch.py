@@ -80,7 +80,7 @@ class Patch(TargetArgs):
 
 def patch(args: Patch, context: ext_sdk.Context) -> ext_sdk.Result:
     """Change parts of an object or its subresource by a strategic merge patch, JSON merge patch or JSON patch."""
-    client = client_for(context)
+    client = client_for(context, args)
     target = target_of(args, context, client)
     path = target.resource.path(target.namespace, target.name, args.subresource)
     query = [("fieldManager", MANAGER), *write_options(dry_run=args.dry_run, strict=args.strict)]
@@ -113,6 +113,7 @@ class _ValuesArgs(TargetArgs):
         bool, Meta(description="Wait until all objects are ready, by the rules of `wait` with `for: ready`")
     ] = False
     timeout: Timeout = ext_sdk.Duration.parse("25s")
+    on_timeout: ext_sdk.OnTimeout = "fail"
 
 
 class Label(_ValuesArgs):
@@ -142,7 +143,7 @@ def annotate(args: Annotate, context: ext_sdk.Context) -> ext_sdk.Result:
 def _change_values(
     args: _ValuesArgs, verb: Literal["label", "annotate"], values: Values, context: ext_sdk.Context
 ) -> ext_sdk.Result:
-    client = client_for(context)
+    client = client_for(context, args)
     field, past = {"label": ("labels", "Labelled"), "annotate": ("annotations", "Annotated")}[verb]
     target = resolve_target(args, args.selector, context, client, retry=False)
     if not (target.name or args.selector or args.all):
@@ -172,7 +173,10 @@ def _change_values(
         with error_context(f"failed to wait for {target}"):
             waited = _wait_until_ready(target, selected, context, client)
         if not waited.outcome.done:
-            return wait_failure(waited, "ready", context, client, timeout=args.timeout, outputs=outputs)
+            return wait_failure(
+                waited, "ready", context, client, timeout=args.timeout, on_timeout=args.on_timeout, outputs=outputs
+            )
+        outputs |= {"done": True}
     return ext_sdk.Result.ok(
         f"{past} {names_of(target, selected)}{'' if outdated else ' (no change)'}", outputs=outputs
     )
@@ -214,11 +218,12 @@ class Scale(TargetArgs):
     ] = UNSET
     wait: Annotated[bool, Meta(description="Wait until all replicas are ready and surplus ones are gone")] = False
     timeout: Timeout = ext_sdk.Duration.parse("60s")
+    on_timeout: ext_sdk.OnTimeout = "fail"
 
 
 def scale(args: Scale, context: ext_sdk.Context) -> ext_sdk.Result:
     """Set the number of replicas of a Deployment, StatefulSet, ReplicaSet or any other kind that has a scale."""
-    client = client_for(context)
+    client = client_for(context, args)
     target = target_of(args, context, client)
     if "scale" not in target.resource.subresources:
         raise ext_sdk.InvalidArgs("resource", f"{target.resource.kind} can't be scaled: no subresource scale")
@@ -241,9 +246,18 @@ def scale(args: Scale, context: ext_sdk.Context) -> ext_sdk.Result:
 
         waited = waited._replace(outcome=wait_until(check, context.deadline))
     if waited.outcome.done:
-        return ext_sdk.Result.ok(message, outputs=outputs | {"seconds": f"{waited.outcome.seconds:.3f}"})
-    expected = f"{args.replicas} replicas"
-    return wait_failure(waited, expected, context, client, timeout=args.timeout, outputs=outputs)
+        outputs |= {"seconds": f"{waited.outcome.seconds:.3f}", "done": True}
+        return ext_sdk.Result.ok(message, outputs=outputs)
+    return wait_failure(
+        waited,
+        f"{args.replicas} replicas",
+        context,
+        client,
+        timeout=args.timeout,
+        on_timeout=args.on_timeout,
+        outputs=outputs,
+        message=f"{message}, which are not all ready",
+    )
 
 
 def _scale(target: Target, args: Scale, context: ext_sdk.Context, client: Client) -> int:

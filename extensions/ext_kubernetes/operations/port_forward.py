@@ -147,7 +147,7 @@ def port_forward(args: PortForward, context: ext_sdk.Context) -> ext_sdk.Result:
             f"Stopped {len(stopped)} port-forward(s)", outputs={"count": len(stopped), "problems": problems}
         )
     assert not isinstance(args.port, UnsetType)
-    client = client_for(context)
+    client = client_for(context, args)
     pods = Pods(args, "", context, client)
     with (
         error_context(f"failed to forward a port of {pods.target.where}"),

@@ -47,6 +47,7 @@ class Rollout(TargetArgs):
     to_revision: Annotated[int, Meta(ge=0, description="Revision for `undo`; 0: the previous one")] = 0
     wait: Annotated[bool, Meta(description="Wait until the rollout is complete; `status` always waits")] = False
     timeout: Timeout = ext_sdk.Duration.parse("60s")
+    on_timeout: ext_sdk.OnTimeout = "fail"
 
     def __post_init__(self) -> None:
         if self.to_revision and self.action != "undo":
@@ -61,7 +62,7 @@ def rollout(args: Rollout, context: ext_sdk.Context) -> ext_sdk.Result:
     A rollout that can't complete fails early, with the reason: a crash loop, an image that can't be pulled, an exceeded
     progress deadline.
     """
-    client = client_for(context)
+    client = client_for(context, args)
     target = target_of(args, context, client, retry=args.action == "status")
     kind, name = target.resource.kind, f"{target.resource.kind}/{target.name}"
     if kind not in KINDS or target.resource.group != "apps":
@@ -90,9 +91,18 @@ def rollout(args: Rollout, context: ext_sdk.Context) -> ext_sdk.Result:
         "seconds": f"{result.outcome.seconds:.3f}",
     }
     if not result.outcome.done:
-        return wait_failure(result, "a complete rollout", context, client, timeout=args.timeout, outputs=outputs)
+        return wait_failure(
+            result,
+            "a complete rollout",
+            context,
+            client,
+            timeout=args.timeout,
+            on_timeout=args.on_timeout,
+            outputs=outputs,
+            message=f"{message}, but its rollout is not complete" if message else f"rollout of {name} not complete",
+        )
     complete = f"Rollout of {name} is complete"
-    return ext_sdk.Result.ok(f"{message}. {complete}" if message else complete, outputs=outputs)
+    return ext_sdk.Result.ok(f"{message}. {complete}" if message else complete, outputs=outputs | {"done": True})
 
 
 ActionResult = tuple[str, Outputs]  # message and outputs

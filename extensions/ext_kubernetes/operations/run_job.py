@@ -11,6 +11,7 @@ import ext_sdk
 from ext_kubernetes.api.client import client_for
 from ext_kubernetes.api.discovery import core_path
 from ext_kubernetes.api.errors import KubernetesError, NotFound, advising, error_context
+from ext_kubernetes.config import ClusterArgs
 from ext_kubernetes.manifests.write import MANAGER, Namespace
 from ext_kubernetes.objects.fields import at, items, members, text
 from ext_kubernetes.objects.readiness import readiness_of
@@ -45,7 +46,7 @@ class JobExpectation(Expectation):
         self.refuse_empty()
 
 
-class RunJob(ext_sdk.Args, one_of=("image", "manifest")):
+class RunJob(ClusterArgs, one_of=("image", "manifest")):
     """Arguments of `run-job`."""
 
     image: Annotated[str, Meta(description="Image of the container: busybox:1.36")] = ""
@@ -83,7 +84,7 @@ def run_job(args: RunJob, context: ext_sdk.Context) -> ext_sdk.Result:
 
     Fails early if its pod can't start: the image can't be pulled, or no node can run it.
     """
-    client = client_for(context)
+    client = client_for(context, args)
     job = job_of(args)
     namespace = namespace_of(context, client, args.namespace or text(job, "metadata", "namespace"))
     resource = client.discovery.resource("jobs", "batch/v1", deadline=context.deadline)

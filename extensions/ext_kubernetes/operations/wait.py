@@ -56,6 +56,7 @@ class ConditionArgs(TargetArgs):
     selector: Selector = ""
     require: Require = "all"
     timeout: Timeout = MINUTE
+    on_timeout: ext_sdk.OnTimeout = "fail"
 
 
 def condition(args: ConditionArgs, context: ext_sdk.Context) -> ext_sdk.Result:
@@ -63,7 +64,7 @@ def condition(args: ConditionArgs, context: ext_sdk.Context) -> ext_sdk.Result:
 
     A condition of an older generation of the object is ignored. The object need not exist at first.
     """
-    client = client_for(context)
+    client = client_for(context, args)
     target = resolve_target(args, args.selector, context, client)
     evaluate = verdict_for_target(
         target, partial(condition_verdict, type=args.condition_type, status=args.status), args.require
@@ -76,8 +77,11 @@ def condition(args: ConditionArgs, context: ext_sdk.Context) -> ext_sdk.Result:
         outputs |= {"status": last.status, "reason": last.reason, "message": last.message}
     if not result.outcome.done:
         expected = f"condition {args.condition_type}={args.status}"
-        return wait_failure(result, expected, context, client, timeout=args.timeout, outputs=outputs)
-    return ext_sdk.Result.ok(f"{display_name(target)} {args.condition_type}={args.status}", outputs=outputs)
+        return wait_failure(
+            result, expected, context, client, timeout=args.timeout, on_timeout=args.on_timeout, outputs=outputs
+        )
+    message = f"{display_name(target)} {args.condition_type}={args.status}"
+    return ext_sdk.Result.ok(message, outputs=outputs | {"done": True})
 
 
 ConditionStatus = Annotated[str, Meta(description="Expected status of the condition")]
@@ -123,6 +127,7 @@ class WaitArgs(TargetArgs, one_of=("for_", "condition", "json_path")):
     selector: Selector = ""
     require: Require = "all"
     timeout: Timeout = MINUTE
+    on_timeout: ext_sdk.OnTimeout = "fail"
 
     def __post_init__(self) -> None:
         _check_value(self.json_path, self.value)
@@ -133,7 +138,7 @@ def wait(args: WaitArgs, context: ext_sdk.Context) -> ext_sdk.Result:
 
     The objects need not exist at first. A failure reports their status, conditions, containers and events.
     """
-    client = client_for(context)
+    client = client_for(context, args)
     target = resolve_target(args, args.selector, context, client)
     expected, evaluate = _predicate(args, target, context, client)
     with error_context(f"failed to wait for {target}"):
@@ -153,13 +158,22 @@ def wait(args: WaitArgs, context: ext_sdk.Context) -> ext_sdk.Result:
     if result.outcome.done:
         kind_and_name = f"{target.resource.kind}/{target.name}" if target.name else name
         message = f"{kind_and_name}{' ' if args.condition else ': '}{expected}"
-        return ext_sdk.Result.ok(message, outputs=outputs, secret_outputs=secret)
+        return ext_sdk.Result.ok(message, outputs=outputs | {"done": True}, secret_outputs=secret)
     message = f"{name} {target.are} not {expected}"
     if args.condition:
         message = f"Condition {args.condition}={args.status} not met"
     elif args.json_path:
         message = f"{name}: {expected} not found"
-    return wait_failure(result, expected, context, client, timeout=args.timeout, outputs=outputs, message=message)
+    return wait_failure(
+        result,
+        expected,
+        context,
+        client,
+        timeout=args.timeout,
+        on_timeout=args.on_timeout,
+        outputs=outputs,
+        message=message,
+    )
 
 
 def _predicate(
@@ -225,6 +239,7 @@ class StableArgs(TargetArgs, one_of=("condition", "json_path", "ready")):
     ready: Annotated[bool, Meta(description="The object must be ready; containers of a pod must not restart")] = False
     selector: Selector = ""
     timeout: Timeout = MINUTE
+    on_timeout: ext_sdk.OnTimeout = "fail"
 
     def __post_init__(self) -> None:
         _check_value(self.json_path, self.value)
@@ -239,7 +254,7 @@ def stable(args: StableArgs, context: ext_sdk.Context) -> ext_sdk.Result:
 
     If the state does not hold yet, or changes, the duration starts again, until the timeout.
     """
-    client = client_for(context)
+    client = client_for(context, args)
     target = resolve_target(args, args.selector, context, client)
     ready = IsReady(PodCheck(client, context.deadline), fail_fast=False)
     if args.condition:
@@ -272,8 +287,10 @@ def stable(args: StableArgs, context: ext_sdk.Context) -> ext_sdk.Result:
     }
     expected = f"{expected} for {args.for_}"
     if result.outcome.done:
-        return ext_sdk.Result.ok(f"{display_name(target)}: {expected}", outputs=outputs)
-    return wait_failure(result, expected, context, client, timeout=args.timeout, outputs=outputs)
+        return ext_sdk.Result.ok(f"{display_name(target)}: {expected}", outputs=outputs | {"done": True})
+    return wait_failure(
+        result, expected, context, client, timeout=args.timeout, on_timeout=args.on_timeout, outputs=outputs
+    )
 
 
 class StableFor:

@@ -58,11 +58,18 @@ class DeletedObject(NamedTuple):
 
 
 class DeletionTimedOut(ext_sdk.OperationFailed):
-    """Objects still existed at the deadline."""
+    """Objects still existed at the deadline.
 
-    def __init__(self, message: str, *, error: str, left: list[DeletedObject]) -> None:
+    Args:
+        timed_out: they were read, and may be gone later.
+        last_seen: the reasons why they exist.
+    """
+
+    def __init__(self, message: str, *, error: str, left: list[DeletedObject], timed_out: bool, last_seen: str) -> None:
         super().__init__(message, error=error, outputs={"left": "\n".join(map(str, left))})
         self.left = left
+        self.timed_out = timed_out
+        self.last_seen = last_seen
 
 
 def wait_for_deletion(deleted: list[DeletedObject], context: ext_sdk.Context, client: Client) -> None:
@@ -108,6 +115,8 @@ def wait_for_deletion(deleted: list[DeletedObject], context: ext_sdk.Context, cl
         error=f"expected {names} to be gone, still present after {outcome.seconds:.1f}s: {status}"
         + (f"; {outcome.last_error.error}" if outcome.last_error else ""),
         left=list(left),
+        timed_out=outcome.timed_out and not context.deadline.stopped.is_set(),
+        last_seen=status,
     )
 
 

@@ -39,12 +39,13 @@ def wait_failure(
     client: Client,
     *,
     timeout: ext_sdk.Duration | None = None,
+    on_timeout: ext_sdk.OnTimeout = "fail",
     outputs: Outputs | None = None,
     message: str = "",
     error: str = "",
     describe: bool = True,
 ) -> ext_sdk.Result:
-    """Return the result of an operation whose wait failed.
+    """Return the result of an operation whose wait did not succeed, with the output `done: false`.
 
     Args:
         expected: the state that was waited for, such as `condition Ready=True`.
@@ -76,7 +77,9 @@ def wait_failure(
         # `storyFile` is the previous name of `reportFile`: tasks may still use it.
         all_outputs["reportFile"] = all_outputs["storyFile"] = _write_report(report, result, context)
     summary = message or f"{target}: {expected} not met"
-    return ext_sdk.Result.failed(summary, error="\n".join(lines), outputs=all_outputs)
+    failure = ext_sdk.Result.failed(summary, error="\n".join(lines), outputs=all_outputs)
+    timed_out = outcome.timed_out and not context.deadline.stopped.is_set()
+    return ext_sdk.conclude_wait(failure, on_timeout, timed_out=timed_out, last_seen=status)
 
 
 def duration_text(result: WaitResult, context: ext_sdk.Context, timeout: ext_sdk.Duration | None) -> str:
@@ -88,7 +91,8 @@ def duration_text(result: WaitResult, context: ext_sdk.Context, timeout: ext_sdk
     if context.deadline.stopped.is_set():
         return f"{duration}: the extension was stopped"
     if context.deadline.elapsed() < timeout.seconds - 0.5:  # the start of the extension takes part of the time
-        return f"{duration}: the host's call timeout is shorter than `timeout` ({timeout}); wait in several steps"
+        limit = f"the host's call timeout is shorter than `timeout` ({timeout})"
+        return f"{duration}: {limit}; set `onTimeout: ok` to continue in the next step"
     return duration
 
 

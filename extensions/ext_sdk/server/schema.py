@@ -125,7 +125,8 @@ def _struct(kind: inspect.StructType, within: tuple[type, ...]) -> Schema:
         return {"type": "object"}
     inner = (*within, kind.cls)
     properties: dict[str, Schema] = {}
-    for field in kind.fields:
+    last = getattr(kind.cls, "fields_last", ())
+    for field in sorted(kind.fields, key=lambda field: field.name in last):
         properties[field.encode_name] = _of(field.type, inner)
         if field.default is not msgspec.NODEFAULT and field.default is not None:
             properties[field.encode_name] |= {"default": msgspec.to_builtins(field.default, enc_hook=str)}

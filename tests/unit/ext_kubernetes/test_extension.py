@@ -4,8 +4,16 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from typing import TYPE_CHECKING
 
+import pytest
+
+from docs.generate import kubernetes_texts
+from ext_kubernetes.config import ClusterArgs, KubeconfigArgs
 from ext_kubernetes.extension import MODULES, extension
+
+if TYPE_CHECKING:
+    from ext_sdk import Operation
 
 
 def test_every_module_has_the_operations_that_the_registry_says() -> None:
@@ -32,3 +40,15 @@ def test_a_call_imports_the_module_of_its_operation_and_no_other() -> None:
         "assert 'kubernetes' not in sys.modules and 'urllib3' not in sys.modules\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+
+
+@pytest.mark.parametrize("operation", extension.operations.values(), ids=lambda operation: operation.name)
+def test_every_operation_says_who_acts_and_every_wait_may_go_on(operation: Operation) -> None:
+    fields = operation.args_type.__struct_fields__
+    base = KubeconfigArgs if operation.function.__module__.endswith(".contexts") else ClusterArgs
+    assert issubclass(operation.args_type, base)
+    if {"wait", "follow", "fail_fast"} & set(fields) and not operation.function.__module__.endswith(".helm"):
+        assert "on_timeout" in fields
+    if "on_timeout" in fields:
+        outputs = kubernetes_texts.OUTPUTS[operation.name]
+        assert {"done", "done?"} & outputs.keys()

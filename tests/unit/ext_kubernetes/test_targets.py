@@ -39,3 +39,22 @@ def test_a_failure_makes_the_default_ambiguous_until_the_next_success() -> None:
     own.deleted("1", gone=True)
     own.created("b", "2", prefix="", used=True)
     assert own.implicit(exists) == "b"
+
+
+def test_each_server_has_namespaces_of_its_own() -> None:
+    own = OwnNamespaces()
+    own.created("a", "1", prefix="", used=True, server="https://one")
+    own.created("b", "2", prefix="", used=True, server="https://two")
+    assert own.implicit(exists, "https://one") == "a"
+    assert own.implicit(exists, "https://two") == "b"
+    assert own.implicit(exists, "https://three") == ""
+    own.deleted_by_name("a", "https://two")
+    assert own.implicit(exists, "https://one") == "a"
+
+
+def test_an_adopted_namespace_stays_one_that_was_created_before() -> None:
+    own = OwnNamespaces()
+    own.created("a", "1", prefix="a", used=False)
+    own.created("a", "1", prefix="", used=True, adopted=True)
+    (created,) = own.live("")
+    assert (created.prefix, created.adopted, created.used) == ("a", False, True)

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 
-from ext_sdk import InvalidArgs, NotKept, OperationFailed, RequirementNotMet, Result
+from ext_sdk import InvalidArgs, NotKept, OperationFailed, RequirementNotMet, Result, conclude_wait
 from ext_sdk.errors import ExtensionError
+
+if TYPE_CHECKING:
+    from ext_sdk import OnTimeout
 
 
 def test_outputs_are_text_as_json_would_write_it() -> None:
@@ -76,3 +81,28 @@ def test_later_steps_get_the_complete_value_and_the_host_the_shown_one() -> None
 def test_what_an_operation_may_raise_reads_well(error: ExtensionError, text: str) -> None:
     assert isinstance(error, ExtensionError)
     assert str(error) == text
+
+
+@pytest.mark.parametrize("on_timeout", ["fail", "ok"])
+@pytest.mark.parametrize("timed_out", [True, False])
+def test_only_lack_of_time_may_be_a_success(on_timeout: OnTimeout, timed_out: bool) -> None:
+    failure = Result.failed("pod/web: ready not met", error="expected pod/web: ready", outputs={"count": 1})
+    result = conclude_wait(failure, on_timeout, timed_out=timed_out, last_seen="Pending")
+    assert result.outputs == {"count": "1", "done": "false"}
+    if on_timeout == "ok" and timed_out:
+        assert (result.success, result.error) == (True, "")
+        assert result.message == "Not done yet: pod/web: ready not met; last seen: Pending"
+    else:
+        assert (result.success, result.message, result.error) == (False, failure.message, failure.error)
+
+
+def test_a_wait_that_succeeds_is_done_with_all_its_values() -> None:
+    result = Result.ok("m", outputs={"a": "x"}, secret_outputs={"b": "y"}, whole={"a": "xx"})
+    concluded = conclude_wait(result, "ok", timed_out=True)
+    assert (concluded.success, concluded.message, concluded.outputs["done"]) == (True, "m", "true")
+    assert concluded.kept == {"a": "xx", "b": "y", "done": "true"}
+
+
+def test_a_check_that_fails_after_the_wait_is_a_failure_of_a_wait_that_is_done() -> None:
+    concluded = conclude_wait(Result.failed("exit code 1"), "ok", timed_out=True, done=True)
+    assert (concluded.success, concluded.outputs) == (False, {"done": "true"})

@@ -392,3 +392,72 @@ def test_a_folder_in_use_is_not_removed(tmp_path: Path, monkeypatch: pytest.Monk
     assert Path(folder.path).is_dir()
     folder.remove()
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_step_may_have_a_kubeconfig_of_its_own(api: FakeApi, start: Starter, tmp_path: Path) -> None:
+    with FakeApi() as other:
+        kube = start(api.kubeconfig(tmp_path / "k"), config={"namespace": "configured"})
+        other.kubeconfig(kube.workdir / "agent.yaml", namespace="theirs")
+        other.kubeconfig(tmp_path / "outside.yaml")
+        for path in ("agent.yaml", str(kube.workdir / "agent.yaml")):
+            kube.ok("get", {"resource": "cm", "kubeconfig": path})
+            assert other.asked[-1].path == "/api/v1/namespaces/theirs/configmaps"
+        kube.ok("get", {"resource": "cm", "kubeconfig": str(tmp_path / "outside.yaml")})
+        assert other.asked[-1].path == "/api/v1/namespaces/default/configmaps"
+        assert not api.asked
+        kube.ok("get", {"resource": "cm"})
+        assert api.asked[-1].path == "/api/v1/namespaces/configured/configmaps"
+        found = kube.ok("current-context", {"kubeconfig": "agent.yaml"})
+        assert found["namespace"] == "theirs"
+        # The namespace that the task created in one cluster is not the default in another one.
+        kube.ok("create-namespace", {"name": "made"})
+        kube.ok("get", {"resource": "cm"})
+        assert api.asked[-1].path == "/api/v1/namespaces/made/configmaps"
+        kube.ok("get", {"resource": "cm", "kubeconfig": "agent.yaml"})
+        assert other.asked[-1].path == "/api/v1/namespaces/theirs/configmaps"
+
+
+def test_a_step_may_have_a_context_of_its_own(api: FakeApi, start: Starter, tmp_path: Path) -> None:
+    content = json.loads(api.kubeconfig(tmp_path / "k").read_text())
+    content["contexts"].append({"name": "web", "context": {"cluster": "fake", "user": "fake", "namespace": "web"}})
+    (tmp_path / "k").write_text(json.dumps(content))
+    kube = start(tmp_path / "k", config={"namespace": "configured"})
+    kube.ok("get", {"resource": "cm", "context": "web"})
+    assert api.asked[-1].path == "/api/v1/namespaces/web/configmaps"
+    assert "no context 'wep'; did you mean 'web'?" in kube.failed("get", {"resource": "cm", "context": "wep"})
+    assert kube.ok("current-context", {"context": "web"})["namespace"] == "web"
+
+
+@pytest.mark.parametrize(
+    ("user", "member"),
+    [
+        ({"exec": {"command": "sh", "args": ["-c", "touch ran"], "apiVersion": "x"}}, "exec"),
+        ({"auth-provider": {"name": "gcp"}}, "auth-provider"),
+        ({"tokenFile": "/etc/hostname"}, "tokenFile"),
+        ({"client-key": "/etc/hostname"}, "client-key"),
+    ],
+)
+def test_a_kubeconfig_that_an_agent_may_have_written_runs_and_reads_nothing(
+    api: FakeApi, start: Starter, tmp_path: Path, user: dict[str, object], member: str
+) -> None:
+    kube = start(api.kubeconfig(tmp_path / "k"))
+    api.kubeconfig(kube.workdir / "agent.yaml", user=user)
+    for path in ("agent.yaml", "./agent.yaml", str(kube.workdir / "agent.yaml")):
+        told = kube.failed("get", {"resource": "cm", "kubeconfig": path})
+        assert f"so it must contain its credentials: found `{member}` of the user 'fake'" in told
+    assert not api.asked
+    assert not (kube.workdir / "ran").exists()
+
+
+def test_a_kubeconfig_of_a_step_is_inside_of_the_workdir_or_absolute(
+    api: FakeApi, start: Starter, tmp_path: Path
+) -> None:
+    kube = start(api.kubeconfig(tmp_path / "k"))
+    (kube.workdir / "link").symlink_to("../k")
+    for path in ("../k", "link"):
+        told = kube.failed("get", {"resource": "cm", "kubeconfig": path})
+        assert "not a path inside the working directory" in told
+    assert "could not read the kubeconfig 'missing'" in kube.failed("get", {"resource": "cm", "kubeconfig": "missing"})
+    missing = str(tmp_path / "missing")
+    told = kube.failed("get", {"resource": "cm", "kubeconfig": missing})
+    assert f"no kubeconfig at {missing} (`kubeconfig` of the step)" in told

@@ -13,7 +13,7 @@ from tests.unit.ext_kubernetes.operations.test_exec import STDOUT, SUCCESS, alwa
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tests.support.ext_kubernetes import Starter
+    from tests.support.ext_kubernetes import Extension, Starter
     from tests.support.fake_kubernetes import FakeApi
 
 USER = {
@@ -108,3 +108,36 @@ def test_helm_acts_as_the_other_user_too(api: FakeApi, start: Starter, tmp_path:
         "--kube-as-group=a,b",
     ]
     assert helm.heard("kubeconfig") == str(tmp_path / "k")  # where it finds uid and extra
+
+
+def test_a_step_names_the_user_to_act_as(api: FakeApi, start: Starter, tmp_path: Path) -> None:
+    kube = start(api.kubeconfig(tmp_path / "k", token="sesame-opens-it", user={"as": "jane", "as-groups": ["x"]}))
+    acting = {"asUser": "system:serviceaccount:web:reader", "asGroups": ["readers", "testers"]}
+    kube.ok("get", {"resource": "cm", **acting})
+    (asked,) = [one for one in api.asked if one.path.endswith("/configmaps")]
+    assert asked.headers["impersonate-user"] == acting["asUser"]
+    assert asked.headers["impersonate-group"] == "readers\ntesters"
+    # The user may not be allowed to list kinds, and the kinds are the same.
+    found = {one.headers["impersonate-user"] for one in api.asked if one is not asked}
+    assert found == {"jane"}
+    count = len(api.asked)
+    kube.ok("get", {"resource": "cm", "asUser": "日本"})
+    assert len(api.asked) == count + 1
+    assert api.asked[-1].headers["impersonate-user"] == "日本".encode().decode("latin-1")
+    kube.ok("get", {"resource": "cm"})
+    assert api.asked[-1].headers["impersonate-user"] == "jane"
+
+
+@pytest.mark.parametrize(
+    ("acting", "told"),
+    [
+        ({"asGroups": ["x"]}, "asGroups: expected `asUser`, too"),
+        ({"asUser": "a\r\nImpersonate-Group: system:masters"}, "asUser: expected a name without spaces around it"),
+        ({"asUser": " a"}, "asUser: expected a name without spaces around it, found ' a'"),
+        ({"asUser": "a", "asGroups": [""]}, "asGroups: expected a name"),
+    ],
+)
+def test_a_user_that_can_not_be_sent_is_refused(kube: Extension, api: FakeApi, acting: object, told: str) -> None:
+    assert isinstance(acting, dict)
+    assert told in kube.refused("get", {"resource": "cm", **acting})
+    assert not api.asked

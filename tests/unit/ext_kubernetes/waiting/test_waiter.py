@@ -322,4 +322,4 @@ def test_the_time_of_a_call_counts_from_its_beginning(elapsed: float, told: bool
     deadline._began -= elapsed
     seen = WaitResult(WaitOutcome(Verdict(done=False, status=""), 1.0, 1), [], cast("Target", None))
     context = cast("Context", SimpleNamespace(deadline=deadline))
-    assert ("wait in several steps" in duration_text(seen, context, Duration.parse("10s"))) == told
+    assert ("set `onTimeout: ok` to continue" in duration_text(seen, context, Duration.parse("10s"))) == told
