@@ -110,7 +110,7 @@ def test_at_the_deadline_the_log_is_put_out(kube: Extension, pod: FakeApi) -> No
     args = {"resource": "pod/web-1", "follow": True, "expect": {"contains": "four"}, "timeout": "2s"}
     result = kube.result("logs", args)
     assert result["success"] is False
-    assert result["outputs"] == {"log": "one\ntwo\nthree\n", "lines": "3", "pods": "web-1"}
+    assert result["outputs"] == {"log": "one\ntwo\nthree\n", "lines": "3", "pods": "web-1", "done": "false"}
 
 
 def test_following_goes_on_to_the_end_of_the_containers(kube: Extension, pod: FakeApi) -> None:
