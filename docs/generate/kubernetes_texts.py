@@ -17,8 +17,7 @@ Operations act as the configured user, who created what the agent works on; `asU
 - kubernetes.get: {resource: secrets, asUser: "system:serviceaccount:web:reader"}
 ```
 
-A step that must be refused is a check: see `expect` of [`auth-can-i`](#auth-can-i), which asks without acting. For an
-agent that has the rights of a service account, [`create-token`](#create-token) writes a kubeconfig.
+[`auth-can-i`](#auth-can-i) checks a permission without acting.
 """
 
 IDENTITY = {
