@@ -40,13 +40,26 @@ OUTPUTS = {
         "mode": "permissions, such as `0644`",
     },
     "assert-file": {
-        "path": "absolute path",
-        "exists": "`true` or `false`",
+        "path?": "absolute path, if `path` is given",
+        "exists?": "`true` or `false`, if `path` is given",
+        "matches?": "paths that match `glob`, one per line",
+        "count?": "number of paths that match `glob`",
         "type?": "`file`, `directory` or another kind, if the path exists",
         "size?": "size in bytes, if the path exists",
         "mode?": "permissions, such as `0644`, if the path exists",
         "sha256?": "SHA-256 of the content in hex, if `sha256` is given",
+        "owner?": "name of the user that owns it, if `owner` is given",
+        "group?": "name of its group, if `group` is given",
+        "mtime?": "time of the last modification, such as `2026-01-31T12:00:00Z`, if `mtime` is given",
+        "target?": "target of the symbolic link, if `target` is given",
         "attempts": "number of checks",
+    },
+    "snapshot": {"name": "name of the snapshot", "path": "absolute path of the folder", "files": "number of files"},
+    "assert-changes": {
+        "added": "paths that are new, one per line",
+        "changed": "paths of files with another content, permissions, owner or link target, one per line",
+        "removed": "paths that no longer exist, one per line",
+        "count": "number of all these paths",
     },
     "copy": {
         "path": "absolute path of the copy",
@@ -95,7 +108,21 @@ FAILURES = {
         "the file is missing, or is larger than `maxSize`",
         "`encoding` is utf-8, and the content is not",
     ),
-    "assert-file": (OUTSIDE, "a check does not hold, or does not hold before `timeout`"),
+    "assert-file": (
+        OUTSIDE,
+        "a check does not hold, or does not hold before `timeout`",
+        "no path matches `glob`, unless `exists` is false or `count` is 0",
+    ),
+    "snapshot": (
+        OUTSIDE,
+        "the folder is missing, or has more than 100,000 files that `exclude` does not leave out",
+        "a file cannot be read",
+    ),
+    "assert-changes": (
+        "no snapshot has this name in the workdir and scope",
+        "something was added, changed or removed that neither `only` nor `required` matches",
+        "nothing that a pattern of `required` matches was added, changed or removed",
+    ),
     "copy": (
         OUTSIDE,
         "the source is missing",
@@ -116,6 +143,16 @@ FAILURES = {
 
 EXAMPLES: dict[str, dict[str, list[tuple[str, dict[str, object]]]]] = {
     "run": {
+        "Variables": [
+            (
+                "run",
+                {
+                    "command": ["env"],
+                    "env": {"PORT": 8080, "DEBUG": True},
+                    "expect": {"stdout": {"containsLines": ["PORT=8080", "DEBUG=true"]}},
+                },
+            )
+        ],
         "A script with variables and limits; the output of one step is used in the next": [
             (
                 "run",
@@ -180,6 +217,20 @@ EXAMPLES: dict[str, dict[str, list[tuple[str, dict[str, object]]]]] = {
                 "assert-file",
                 {"path": "settings.json", "content": {"jsonContains": {"sizes": [2, 1]}, "lists": "unordered"}},
             ),
+        ],
+        "A symbolic link, and all files that match a pattern": [
+            ("run", {"script": "mkdir -p releases/2\necho 2 > releases/2/version\nln -sfn releases/2 current\n"}),
+            ("assert-file", {"path": "current", "target": "releases/2"}),
+            ("assert-file", {"glob": "releases/*/version", "count": 1, "content": "2", "mtime": {"age": {"lt": "1h"}}}),
+        ],
+    },
+    "assert-changes": {
+        "Only these files of a folder changed": [
+            ("write-file", {"path": "repo/app.py", "content": "print(1)\n", "parents": True}),
+            ("write-file", {"path": "repo/README.md", "content": "One.\n"}),
+            ("snapshot", {"name": "repo", "path": "repo", "exclude": ["**/__pycache__"]}),
+            ("write-file", {"path": "repo/app.py", "content": "print(2)\n"}),
+            ("assert-changes", {"since": "repo", "required": ["app.py"], "only": ["tests/**"]}),
         ]
     },
 }

@@ -194,6 +194,17 @@ class Config(Args):
     ] = ""
 
 
+# Value of a variable, a header or a form field, as users write it; `scalar_text` returns it as text.
+Scalar = str | int | float | bool
+
+
+def scalar_text(value: Scalar) -> str:
+    """Return a value as JSON writes it, a string without quotation marks: true, 1, 1.5, text."""
+    import json  # not needed before the manifest is sent
+
+    return value if isinstance(value, str) else json.dumps(value)
+
+
 # Marks an argument in which `${NAME.key}` is never replaced: Annotated[str, Verbatim]. It covers all that is within the
 # argument; a field of a class that is itself an argument can't be marked alone.
 Verbatim = Meta(extra={"verbatim": True})

@@ -7,6 +7,7 @@ from typing import Annotated
 from msgspec import UNSET, Meta, UnsetType, field
 
 import ext_sdk
+from ext_sdk.args import Scalar  # noqa: TC001 - msgspec reads it
 from ext_sdk.expect.regex import problem
 
 from .config import Shell  # noqa: TC001 - msgspec reads it
@@ -42,10 +43,10 @@ class CommandArgs(ext_sdk.Args, one_of=("command", "script")):
     ] = UNSET
     cwd: Annotated[str, Meta(description="Directory to run in, within the working directory")] = "."
     env: Annotated[
-        dict[str, str],
+        dict[str, Scalar],
         Meta(
-            description="Variables. In addition to these and the task's, a command gets only PATH, HOME, USER, "
-            "LOGNAME, TMPDIR, LANG=C.UTF-8, TZ=UTC and TERM=dumb"
+            description="Variables, as texts, numbers or booleans. In addition to these and the task's, a command gets "
+            "only PATH, HOME, USER, LOGNAME, TMPDIR, LANG=C.UTF-8, TZ=UTC and TERM=dumb"
         ),
     ] = field(default_factory=dict)
     pass_env: Annotated[

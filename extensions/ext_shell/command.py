@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from msgspec import UNSET
 
 import ext_sdk
+from ext_sdk.args import scalar_text
 from ext_sdk.core.redaction.secret_names import secret_variables
 from ext_sdk.files import os_errors
 from ext_sdk.process import (
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from ext_sdk import Secrets
+    from ext_sdk.args import Scalar
     from ext_sdk.process import Child, Sink
 
     from .args import CommandArgs
@@ -43,7 +45,7 @@ _WILDCARDS = frozenset("*?[")
 
 
 def make_environment(
-    config: ShellConfig, task: Mapping[str, str], pass_env: Iterable[str], env: Mapping[str, str]
+    config: ShellConfig, task: Mapping[str, str], pass_env: Iterable[str], env: Mapping[str, Scalar]
 ) -> dict[str, str]:
     """Return the environment of a command: the fixed variables, overridden by configuration, task and operation.
 
@@ -53,10 +55,14 @@ def make_environment(
     """
     own = os.environ
     environment = base_environment()
-    environment |= _passed(own, config.pass_env) | dict(config.env)
+    environment |= _passed(own, config.pass_env) | _texts(config.env)
     environment |= dict(task)
-    environment |= _passed(own, pass_env) | dict(env)
+    environment |= _passed(own, pass_env) | _texts(env)
     return environment
+
+
+def _texts(values: Mapping[str, Scalar]) -> dict[str, str]:
+    return {name: scalar_text(value) for name, value in values.items()}
 
 
 def hide_secrets(env: Mapping[str, str], names: Iterable[str], secrets: Secrets) -> None:

@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 from msgspec import Meta, field
 
 import ext_sdk
+from ext_sdk.args import Scalar  # noqa: TC001 - msgspec reads it
 
 from .rlimits import Limits, Size
 
@@ -25,7 +26,9 @@ class ShellConfig(ext_sdk.Config):
             "Commands get no others, because the environment of a host contains its API keys."
         ),
     ] = field(default_factory=list)
-    env: Annotated[dict[str, str], Meta(description="Variables that every command gets")] = field(default_factory=dict)
+    env: Annotated[
+        dict[str, Scalar], Meta(description="Variables that every command gets, as texts, numbers or booleans")
+    ] = field(default_factory=dict)
     secrets: Annotated[
         list[str],
         Meta(

@@ -9,6 +9,7 @@ from ext_shell.operations.make_temp import make_temp
 from ext_shell.operations.read_file import read_file
 from ext_shell.operations.remove import remove
 from ext_shell.operations.run import run
+from ext_shell.operations.snapshot import assert_changes, snapshot
 from ext_shell.operations.start import start
 from ext_shell.operations.stop import stop
 from ext_shell.operations.wait import wait
@@ -28,6 +29,8 @@ OPERATIONS = (
     ext_sdk.Operation(
         "assert-file", assert_file, {"path": "notes/todo.txt", "content": {"contains": "milk"}, "size": 9}
     ),
+    ext_sdk.Operation("snapshot", snapshot, {"path": "notes", "exclude": ["**/.git"]}),
+    ext_sdk.Operation("assert-changes", assert_changes, {"only": ["todo.txt", "done/**"]}),
     ext_sdk.Operation("copy", copy, {"source": "notes", "destination": "backup"}),
     ext_sdk.Operation("make-temp", make_temp, {"prefix": "build-"}),
     ext_sdk.Operation("remove", remove, {"path": "backup", "recursive": True}),

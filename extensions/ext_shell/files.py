@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fnmatch
 import hashlib
 import shutil
 import stat
@@ -13,9 +14,11 @@ from typing import TYPE_CHECKING, Annotated
 from msgspec import Meta
 
 from ext_sdk.errors import OperationFailed
-from ext_sdk.files import Workdir
+from ext_sdk.files import Workdir, kind_of
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
     from ext_sdk.context import Context
     from ext_sdk.polling import Deadline
 
@@ -97,3 +100,51 @@ def check_time(deadline: Deadline, doing: str) -> None:
     """Raise OperationFailed if the deadline has passed."""
     if deadline.expired:
         raise OperationFailed(f"the time was up while {doing}")
+
+
+def matching_paths(workdir: Workdir, pattern: str, deadline: Deadline) -> list[str]:
+    """Return the paths that match a pattern, each directory after its contents. Symbolic links are not followed.
+
+    Args:
+        pattern: `*`, `?` and `[a-z]` match within a name, and no name that begins with a dot unless the pattern
+            does; `**` as a complete component matches any number of directories, zero included.
+
+    Raises:
+        PathEscapes: the pattern leads out of the working directory.
+        OperationFailed: the deadline passed.
+    """
+    parts = workdir.relative(pattern).split("/")
+    try:
+        paths = dict.fromkeys(_below(workdir, "", parts, deadline))
+    except RecursionError:
+        raise OperationFailed(
+            "directories are nested too deeply", error=f"{pattern}: directories are nested too deeply to be searched"
+        ) from None
+    return sorted(paths, key=lambda path: (-path.count("/"), path))
+
+
+def _below(workdir: Workdir, directory: str, parts: Sequence[str], deadline: Deadline) -> Iterator[str]:
+    """Yield the paths in a directory that match the components `parts`; one may come twice."""
+    check_time(deadline, f"searching {directory or '.'!r}")
+    try:
+        names = workdir.names(directory or ".")
+    except FileNotFoundError:  # another process removed it
+        return
+    part, rest = parts[0], parts[1:]
+    if part == "**":
+        yield from _below(workdir, directory, rest or ["*"], deadline)
+    for name in names:
+        path = f"{directory}/{name}" if directory else name
+        if part == "**":
+            if not name.startswith(".") and is_directory(workdir, path):
+                yield from _below(workdir, path, parts, deadline)
+        elif fnmatch.fnmatchcase(name, part) and (part.startswith(".") or not name.startswith(".")):
+            if not rest:
+                yield path
+            elif is_directory(workdir, path):
+                yield from _below(workdir, path, rest, deadline)
+
+
+def is_directory(workdir: Workdir, path: str) -> bool:
+    """Return True for a directory itself, not for a link to one."""
+    return workdir.exists(path) and kind_of(workdir.stat(path, follow=False).st_mode) == "directory"

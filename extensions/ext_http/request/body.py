@@ -11,6 +11,7 @@ from msgspec import UNSET, Meta, UnsetType
 
 import ext_sdk
 from ext_http.response.header_check import header_value_problem
+from ext_sdk.args import Scalar, scalar_text
 from ext_sdk.core.redaction.secret_names import looks_secret
 from ext_sdk.expect.check import Json  # noqa: TC001 - msgspec reads it
 
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
-Scalar = str | int | float | bool
 Values = Scalar | list[Scalar]
 
 
@@ -124,11 +124,11 @@ def _multipart(
     parts = []
     for name, values in fields.items():
         for value in values if isinstance(values, list) else [values]:
-            text = value.text if isinstance(value, FormPart) else scalar(value)
+            text = value.text if isinstance(value, FormPart) else scalar_text(value)
             if isinstance(text, str):
                 _redact_secret(name, text, context)
             if not isinstance(value, FormPart):
-                parts.append(Part(name, scalar(value).encode()))
+                parts.append(Part(name, scalar_text(value).encode()))
                 continue
             content_type = None if value.content_type is UNSET else value.content_type
             filename = None if value.filename is UNSET else value.filename
@@ -145,9 +145,4 @@ def pairs(fields: dict[str, Values]) -> Iterator[tuple[str, str]]:
     """Yield (name, value) for each value of each field."""
     for name, values in fields.items():
         for value in values if isinstance(values, list) else [values]:
-            yield name, scalar(value)
-
-
-def scalar(value: Scalar) -> str:
-    """Return a value as JSON writes it, a string without quotation marks: true, 1, 1.5, text."""
-    return value if isinstance(value, str) else json.dumps(value)
+            yield name, scalar_text(value)

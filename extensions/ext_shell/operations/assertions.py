@@ -9,7 +9,7 @@ from msgspec import UNSET, Meta, UnsetType
 import ext_sdk
 from ext_sdk import expect
 from ext_sdk.polling import attempts_until, exponential
-from ext_shell.expectations import AssertFile, FileCheck
+from ext_shell.expectations import AssertFile, check_matching
 from ext_shell.files import workdir_for
 
 
@@ -51,17 +51,22 @@ def assert_agent(args: AssertAgent, context: ext_sdk.Context) -> ext_sdk.Result:
 
 
 def assert_file(args: AssertFile, context: ext_sdk.Context) -> ext_sdk.Result:
-    """Check whether a file exists, and its type, text, JSON, permissions, size and SHA-256."""
-    workdir = workdir_for(context, args.path)
+    """Check whether a file exists, and its type, text, JSON, permissions, owner, size, SHA-256, time and link target.
+
+    With `glob`, check all files that match a pattern.
+    """
+    workdir = workdir_for(context, args.path or args.glob)
     with expect.Searcher() as searcher:
-        file = FileCheck(args, workdir, context, searcher)
         deadline = context.deadline.limit(0) if isinstance(args.timeout, UnsetType) else context.deadline
-        checks, attempts = [], 0
+        checks: list[expect.Check] = []
+        outputs: dict[str, str | int | bool] = {}
+        attempts = 0
         for attempt in attempts_until(deadline, exponential(first=0.05, longest=1.0), jitter=0.0):
-            checks, attempts = file.checks(), attempt.number
+            attempts = attempt.number
+            checks, outputs = check_matching(args, workdir, context, searcher)
             if expect.passed(checks):
                 break
-    result = expect.conclude(checks, done=f"Checked {args.path}", outputs=file.outputs | {"attempts": attempts})
+    result = expect.conclude(checks, done=f"Checked {args.path or args.glob}", outputs=outputs | {"attempts": attempts})
     if attempts > 1 and not result.success:
         result.error += f"\nchecked {attempts} times until the timeout of {args.timeout}"
     return result

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import fnmatch
 from contextlib import suppress
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from msgspec import Meta
 
 import ext_sdk
 from ext_sdk.core.text import counted
-from ext_sdk.files import Workdir, kind_of, os_errors
-from ext_shell.files import check_time, workdir_for
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+from ext_sdk.files import os_errors
+from ext_shell.files import check_time, is_directory, matching_paths, workdir_for
 
 
 class Remove(ext_sdk.Args, one_of=("path", "glob")):
@@ -42,7 +38,7 @@ def remove(args: Remove, context: ext_sdk.Context) -> ext_sdk.Result:
         with os_errors("remove", path):
             if not workdir.exists(path):
                 continue
-            names = workdir.names(path) if _is_directory(workdir, path) else []
+            names = workdir.names(path) if is_directory(workdir, path) else []
             if names and not args.recursive:
                 raise ext_sdk.OperationFailed(
                     f"{path} is a directory that is not empty",
@@ -61,46 +57,3 @@ def remove(args: Remove, context: ext_sdk.Context) -> ext_sdk.Result:
         )
     what = args.path if args.path and removed else f"{counted(removed, 'entry', 'entries')} of {args.path or args.glob}"
     return ext_sdk.Result.ok(f"Removed {what}", outputs={"removed": removed})
-
-
-def matching_paths(workdir: Workdir, pattern: str, deadline: ext_sdk.Deadline) -> list[str]:
-    """Return the paths that match a pattern, each directory after its contents. Symbolic links are not followed.
-
-    Args:
-        pattern: `*`, `?` and `[a-z]` match within a name, and no name that begins with a dot unless the pattern
-            does; `**` as a complete component matches any number of directories, zero included.
-
-    Raises:
-        PathEscapes: the pattern leads out of the working directory.
-        OperationFailed: the deadline passed.
-    """
-    parts = workdir.relative(pattern).split("/")
-    paths = dict.fromkeys(_below(workdir, "", parts, deadline))
-    return sorted(paths, key=lambda path: (-path.count("/"), path))
-
-
-def _below(workdir: Workdir, directory: str, parts: Sequence[str], deadline: ext_sdk.Deadline) -> Iterator[str]:
-    """Yield the paths in a directory that match the components `parts`; one may come twice."""
-    check_time(deadline, f"searching {directory or '.'!r}")
-    try:
-        names = workdir.names(directory or ".")
-    except FileNotFoundError:  # another process removed it
-        return
-    part, rest = parts[0], parts[1:]
-    if part == "**":
-        yield from _below(workdir, directory, rest or ["*"], deadline)
-    for name in names:
-        path = f"{directory}/{name}" if directory else name
-        if part == "**":
-            if not name.startswith(".") and _is_directory(workdir, path):
-                yield from _below(workdir, path, parts, deadline)
-        elif fnmatch.fnmatchcase(name, part) and (part.startswith(".") or not name.startswith(".")):
-            if not rest:
-                yield path
-            elif _is_directory(workdir, path):
-                yield from _below(workdir, path, rest, deadline)
-
-
-def _is_directory(workdir: Workdir, path: str) -> bool:
-    """Return True for a directory itself, not for a link to one."""
-    return workdir.exists(path) and kind_of(workdir.stat(path, follow=False).st_mode) == "directory"

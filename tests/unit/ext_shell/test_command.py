@@ -49,6 +49,17 @@ def test_variables_are_let_through_by_name_and_by_pattern(shell: Extension) -> N
     assert set(_environment(shell, passEnv=["PLAIN*"])) == ALWAYS | {"PLAIN", "PLAIN_2"}
 
 
+def test_numbers_and_booleans_are_variables_as_json_writes_them(shell: Extension) -> None:
+    env = _environment(shell, env={"PORT": 8080, "DEBUG": True, "RATE": 0.5, "BIG": 2**70, "TEXT": "1"})
+    assert {name: env[name] for name in ("PORT", "DEBUG", "RATE", "BIG", "TEXT")} == {
+        "PORT": "8080",
+        "DEBUG": "true",
+        "RATE": "0.5",
+        "BIG": "1180591620717411303424",
+        "TEXT": "1",
+    }
+
+
 def test_variables_of_the_operation_win_over_those_of_the_task(shell: Extension) -> None:
     command = {
         "command": ["bash", "-c", "echo $A $B $LANG $PLAIN"],

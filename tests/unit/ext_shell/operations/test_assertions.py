@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import os
+import pwd
 from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,6 +17,7 @@ from ext_sdk.core.redaction.redactor import Redactor
 from ext_sdk.files import Workdir
 from ext_sdk.polling import Deadline
 from ext_sdk.server.session import Session
+from ext_shell.expectations import time_at, time_text
 from ext_shell.extension import OPERATIONS
 from tests.support.rejections import answered, refusal
 
@@ -116,6 +119,8 @@ HELLO = hashlib.sha256(b"hello\n").hexdigest()
 def _entries(workdir: Path) -> None:
     (workdir / "file").write_text("hello\n")
     (workdir / "file").chmod(0o644)
+    noon = datetime(2026, 1, 31, 12, 0, 0, 250_000, tzinfo=UTC).timestamp()
+    os.utime(workdir / "file", (noon, noon))
     (workdir / "data.json").write_text('{"items": [{"id": 9007199254740993, "ok": true}]}')
     (workdir / "binary").write_bytes(b"ab\xff")
     (workdir / "dir").mkdir()
@@ -142,6 +147,19 @@ HOLD: list[tuple[dict[str, object], int]] = [
     ({"path": "fifo"}, 1),
     ({"path": "data.json", "content": {"json": [{"path": "$.items[0].id", "equals": 9007199254740993}]}}, 2),
     ({"path": "data.json", "content": {"jsonContains": {"items": [{"ok": True}]}}}, 2),
+    ({"path": "file", "owner": os.getuid(), "group": str(os.getgid())}, 3),
+    ({"path": "file", "owner": pwd.getpwuid(os.getuid()).pw_name, "group": os.getgid()}, 3),
+    ({"path": "file", "mtime": "2026-01-31T13:00:00.25+01:00"}, 2),
+    ({"path": "file", "mtime": {"after": "2026-01-31T12:00:00Z", "before": "2026-01-31T12:00:01Z"}}, 3),
+    ({"path": "dir", "mtime": {"age": {"lt": "1h"}}}, 2),
+    ({"path": "link", "target": "file"}, 2),
+    ({"path": "broken", "type": "symlink", "target": {"startsWith": "no"}}, 3),
+    ({"path": "link", "target": "file", "content": "hello"}, 3),
+    ({"glob": "*.json"}, 2),
+    ({"glob": "**/[fd]*", "count": 4}, 5),
+    ({"glob": "f*e", "content": "hello"}, 3),
+    ({"glob": "*.txt", "exists": False}, 1),
+    ({"glob": "*.txt", "count": 0}, 1),
 ]
 
 FAIL: list[tuple[dict[str, object], str]] = [
@@ -167,13 +185,31 @@ FAIL: list[tuple[dict[str, object], str]] = [
         {"path": "data.json", "content": {"json": [{"path": "$.items[0].id", "equals": "9007199254740993"}]}},
         'data.json at $.items[0].id: expected to equal "9007199254740993", got 9007199254740993 (integer)',
     ),
+    ({"path": "file", "owner": "nobody-here"}, "owner of file: expected to be nobody-here, got "),
+    ({"path": "file", "group": os.getgid() + 1}, f"group of file: expected to be {os.getgid() + 1}, got "),
+    (
+        {"path": "file", "mtime": {"after": "2026-01-31T12:00:00.25Z"}},
+        "modification time of file: expected to be after 2026-01-31T12:00:00.25Z, got 2026-01-31T12:00:00.250000Z",
+    ),
+    ({"path": "file", "mtime": "2026-01-31T12:00:00Z"}, "expected to equal 2026-01-31T12:00:00Z, got 2026-01-31T12:00"),
+    ({"path": "file", "mtime": {"age": {"lt": "1s"}}}, "time since the modification time of file: expected to be less"),
+    ({"path": "link", "target": "other"}, 'target of link: expected to equal "other", got "file"'),
+    ({"path": "file", "target": "file"}, "file: expected to be a symlink, got a file"),
+    ({"glob": "*.txt"}, "*.txt: expected to match at least one path, got none"),
+    ({"glob": "*.txt", "count": {"gte": 1}}, "number of paths that match *.txt: expected to be at least 1, got 0"),
+    ({"glob": "fi*", "exists": False}, "fi*: expected to match nothing, got fifo, file"),
+    ({"glob": "fil*", "content": "bye"}, 'file: expected to equal "bye", got "hello"'),
+    ({"glob": "../outside/*"}, "not a path inside the working directory"),
 ]
 
 
 @pytest.mark.parametrize(("args", "checks"), HOLD)
 def test_what_is_so_passes_with_the_number_of_checks(host: FileHost, args: dict[str, object], checks: int) -> None:
     result = host.ok("assert-file", **args)
-    assert result.message == f"Checked {args['path']}: {checks} check{'s' if checks > 1 else ''} passed"
+    assert (
+        result.message
+        == f"Checked {args.get('path', args.get('glob'))}: {checks} check{'s' if checks > 1 else ''} passed"
+    )
 
 
 @pytest.mark.parametrize(("args", "told"), FAIL)
@@ -198,6 +234,25 @@ def test_facts_are_outputs(host: FileHost, workdir: Path) -> None:
         "attempts": "1",
     }
     assert host.failed("assert-file", path="nothing").outputs["exists"] == "false"
+
+
+def test_owner_time_and_target_are_outputs_if_they_are_checked(host: FileHost, workdir: Path) -> None:
+    (workdir / "link").unlink()
+    (workdir / "link").symlink_to("file")
+    os.utime(workdir / "link", ns=(0, 1_500), follow_symlinks=False)
+    args = {"owner": os.getuid(), "group": os.getgid(), "mtime": {"before": "1971-01-01T00:00:00Z"}}
+    outputs = host.ok("assert-file", path="link", target="file", **args).outputs
+    assert outputs["owner"] == pwd.getpwuid(os.getuid()).pw_name
+    assert outputs["mtime"] == "1970-01-01T00:00:00.000001Z"
+    assert outputs["target"] == "file"
+    matches = host.ok("assert-file", glob="fi*", count={"gt": 1}).outputs
+    assert matches == {"matches": "fifo\nfile", "count": "2", "attempts": "1"}
+
+
+def test_times_that_no_calendar_has_are_the_first_or_the_last() -> None:
+    assert time_text(time_at(1_500)) == "1970-01-01T00:00:00.000001Z"
+    assert time_text(time_at(10**30)) == "9999-12-31T00:00:00Z"
+    assert time_text(time_at(-(10**30))) == "0001-01-01T00:00:00Z"
 
 
 def test_a_file_that_comes_in_time_is_waited_for(
@@ -283,6 +338,12 @@ def test_the_timeout_of_the_host_counts_too(host: FileHost) -> None:
         ({"path": "a", "timeout": "-1s"}, "timeout"),
         ({"path": "a", "timeout": 5}, "timeout"),
         ({"path": "a", "typ": "file"}, "did you mean 'type'?"),
+        ({"path": "a", "glob": "*"}, "expected one of path and glob, found both"),
+        ({"path": "a", "count": 1}, "`count` requires `glob` and excludes path"),
+        ({"path": "a", "type": "file", "target": "b"}, "`target` is that of a symlink, found `type: file`"),
+        ({"path": "a", "mtime": "yesterday"}, "mtime: expected a time with its zone, such as 2026-01-31T12:00:00Z"),
+        ({"path": "a", "mtime": {"after": "2026-01-31T12:00:00"}}, "after: expected a time with its zone"),
+        ({"path": "a", "mtime": {}}, "mtime: this checks nothing"),
         ({"path": ""}, "path"),
     ],
 )
