@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-import subprocess
 from typing import TYPE_CHECKING
 
 import pytest
 
+from ext_sdk.files import Workdir
 from ext_shell.operations import snapshot
 
 if TYPE_CHECKING:
@@ -131,20 +131,15 @@ def test_the_time_of_the_call_ends_the_reading(host: FileHost) -> None:
     assert "the time was up while reading" in host.perform(call).error
 
 
-def test_a_folder_that_is_nested_very_deeply_is_a_failure(host: FileHost, workdir: Path) -> None:
-    here = os.open(workdir, os.O_RDONLY)
-    for _ in range(1200):
-        os.mkdir("d", dir_fd=here)
-        below = os.open("d", os.O_RDONLY, dir_fd=here)
-        os.close(here)
-        here = below
-    os.close(here)
-    try:
-        failure = host.failed("snapshot")
-        assert "nested too deeply" in failure.error or "Too many open files" in failure.error
-        assert "nested too deeply" in host.failed("assert-file", glob="**/x").error
-    finally:
-        subprocess.run(["rm", "-rf", workdir / "d"], check=True)  # pytest cannot remove it
+def test_a_folder_that_is_nested_very_deeply_is_a_failure(host: FileHost, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Scripted: pytest could not remove such a folder after a test that is interrupted.
+    def too_deep(*_: object, **__: object) -> None:
+        raise RecursionError
+
+    monkeypatch.setattr(os, "fwalk", too_deep)
+    monkeypatch.setattr(Workdir, "names", too_deep)
+    assert "nested too deeply" in host.failed("snapshot").error
+    assert "nested too deeply" in host.failed("assert-file", glob="**/x").error
 
 
 @pytest.mark.skipif(os.getuid() == 0, reason="root may read all files")
