@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from contextlib import suppress
 from importlib import import_module
@@ -13,6 +14,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from .operation import Operation
+
+_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
+_VERSION = re.compile(r"[0-9]+\.[0-9]+\.[0-9]+(?:[-+.a-z].*)?\Z")
 
 
 class Registry(Mapping[str, "Operation"]):
@@ -103,6 +107,14 @@ class Definition:
         config: type[Config] = Config,
         warm_up: Callable[[], None] | None = None,
     ) -> None:
+        if isinstance(requires, str):
+            raise TypeError(f"requires: expected a list of commands, found a string; write [{requires!r}]")
+        if not _NAME.fullmatch(name):
+            raise ValueError(f"extension {name!r}: expected a name of letters, digits and - that begins with a letter")
+        if not _VERSION.match(version):
+            raise ValueError(f"extension {name!r}: expected a semantic version such as '1.0.0', found {version!r}")
+        if not issubclass(config, Config):
+            raise TypeError(f"extension {name!r}: config: expected a subclass of ext_sdk.Config, found {config!r}")
         self.name = name
         self.version = version
         self.description = description

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from ext_sdk.server.manifest import build_manifest
 
@@ -13,12 +13,17 @@ from .operation import Function, Operation
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+F = TypeVar("F", bound=Function)
+
 
 class Extension(Definition):
     """Extension: a definition, with the methods to add operations and to run it."""
 
-    def operation(self, name: str = "", *, example: dict[str, object] | None = None) -> Callable[[Function], Function]:
-        """Decorate a function `(args: SomeArgs, context: Context) -> Result` to make it an operation.
+    def operation(self, name: str = "", *, example: dict[str, object] | None = None) -> Callable[[F], F]:
+        """Decorate a function to make it an operation.
+
+        Its arguments are the fields of a class, `(args: SomeArgs, context: Context) -> Result`, or its own parameters,
+        `(name: str, count: int = 1) -> Result`, with or without a `context`.
 
         Args:
             name: as users write it. Default: the function's name with `-` for `_`.
@@ -31,7 +36,7 @@ class Extension(Definition):
         if not isinstance(name, str):
             raise TypeError("write @extension.operation(), with parentheses")
 
-        def register(function: Function) -> Function:
+        def register(function: F) -> F:
             self.add(Operation(name or function.__name__.strip("_").replace("_", "-"), function, example))
             return function
 

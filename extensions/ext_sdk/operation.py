@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable
 from textwrap import dedent
-from types import UnionType
-from typing import TYPE_CHECKING, Annotated, Union, get_args, get_origin, get_type_hints
+from types import UnionType, new_class
+from typing import TYPE_CHECKING, Annotated, Union, cast, get_args, get_origin, get_type_hints
 
 import msgspec
 from msgspec import Meta
@@ -22,6 +23,10 @@ if TYPE_CHECKING:
 Function = Callable[..., Result]
 
 CO_VARARGS, CO_VARKEYWORDS = 4, 8  # as `inspect` has them
+CO_NOT_PLAIN = 0x20 | 0x80 | 0x200  # generator, coroutine, asynchronous generator
+NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
+_CONTEXT = re.compile(r"(?:[\w.]+\.)?Context(?:\[.*\])?")
+_ENTRY = re.compile(r"^(\w+)(?: \([^)]*\))?: (.*\n(?:[ ]+.*\n|\n)*)", re.MULTILINE)  # name: text, and indented lines
 
 
 class Operation:
@@ -29,15 +34,17 @@ class Operation:
 
     Args:
         name: name in the manifest: lower case, words joined by `-`.
-        function: `function(args, context) -> Result`; its docstring is the description, its first annotation the class
-            of `args`.
+        function: `function(args: SomeArgs, context: Context) -> Result`, or a function whose parameters are the
+            arguments: `function(name: str, count: int = 1) -> Result`; see `read_signature`. Its docstring is the
+            description.
         example: arguments for the reference page; a test runs them.
         same_as: the operation that this is an alias of; pages and `--help` list it separately.
         on_invalid: `on_invalid(refusal, context)`, called before the operation fails because its arguments can't be
             used; for operations whose failure has consequences.
 
     Raises:
-        TypeError: the function has another signature, or no docstring.
+        TypeError: the function can't be an operation, or has no docstring.
+        ValueError: the name has other characters than letters, digits, - and _.
     """
 
     __slots__ = ("_verbatim", "args_type", "description", "example", "function", "name", "on_invalid", "same_as")
@@ -52,10 +59,13 @@ class Operation:
         on_invalid: Callable[[InvalidArgs, Context], None] | None = None,
     ) -> None:
         self.name = name
-        self.function = function
-        first, _, rest = (function.__doc__ or "").expandtabs().partition("\n")
-        self.description = f"{first.lstrip()}\n{dedent(rest)}".strip("\n").rstrip()  # without indentation
-        self.args_type = _args_type(function)
+        if not NAME.fullmatch(name):
+            raise ValueError(
+                f"operation {name!r}: expected a name of letters, digits, - and _ that begins with a letter"
+            )
+        if getattr(getattr(function, "__code__", None), "co_flags", 0) & CO_NOT_PLAIN:
+            raise TypeError(f"operation {name!r}: write `def`, not `async def`, and no `yield`; calls run in threads")
+        self.args_type, self.function, self.description = read_signature(name, function)
         self.example = example
         self.same_as = same_as
         self.on_invalid = on_invalid
@@ -81,23 +91,109 @@ def _is_verbatim(kind: object) -> bool:
     return get_origin(kind) in {Union, UnionType} and any(map(_is_verbatim, get_args(kind)))
 
 
-def _args_type(function: Function) -> type[Args]:
-    """Return the class of a function's first argument; the annotation of the second may be for type checkers only."""
+def read_signature(name: str, function: Function) -> tuple[type[Args], Function, str]:
+    """Return the class of an operation's arguments, `function(args, context)`, and its description.
+
+    A function `(args: SomeArgs, context: Context)` is returned unchanged. The parameters of any other one, except the
+    context, become the fields of a class of arguments, documented by the section `Args:` of its docstring.
+
+    Raises:
+        TypeError: the function can't be an operation; the text names it, the parameter, and the remedy.
+    """
+    first, _, rest = (function.__doc__ or "").expandtabs().partition("\n")
+    description = f"{first.lstrip()}\n{dedent(rest)}".strip("\n").rstrip()  # without indentation
     code = getattr(function, "__code__", None)
     variable = code is None or code.co_kwonlyargcount or code.co_flags & (CO_VARARGS | CO_VARKEYWORDS)
-    annotation: object
     if code and code.co_argcount == 2 and not variable and not hasattr(function, "__wrapped__"):
         annotation = function.__annotations__.get(code.co_varnames[0])
-    else:
-        import inspect  # for functions that are decorated or wrong, since it takes 5 ms
+        args_type = _evaluated(name, function, {"args": annotation})["args"] if annotation is not None else None
+        if isinstance(args_type, type) and issubclass(args_type, Args) and code.co_varnames[0] == "args":
+            return args_type, function, description
+    import inspect  # for functions in another form, since it takes 5 ms
 
-        parameters = list(inspect.signature(function).parameters.values())
-        annotation = parameters[0].annotation if len(parameters) == 2 else None
-    annotations = {} if annotation is None else {"args": annotation}
-    hints = get_type_hints(type("Annotations", (), {"__annotations__": annotations}), function.__globals__)
-    args_type = hints.get("args")
-    if not (isinstance(args_type, type) and issubclass(args_type, Args)):
+    parameters = dict(inspect.signature(function).parameters)
+    context = next((key for key, parameter in parameters.items() if _is_context(key, parameter.annotation)), "")
+    parameters.pop(context, None)
+    for key, parameter in parameters.items():
+        if parameter.kind not in {parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY}:
+            raise TypeError(f"{name}: parameter {key!r}: expected a parameter with a name, found * or /")
+        if parameter.annotation is parameter.empty:
+            raise TypeError(f"{name}: parameter {key!r} has no type; write it as in `{key}: str`")
+    hints = _evaluated(name, function, {key: parameter.annotation for key, parameter in parameters.items()})
+    if "args" in hints and isinstance(hints["args"], type) and issubclass(hints["args"], Args):
+        if len(hints) > 1:
+            raise TypeError(
+                f"{name} is not an operation: expected (args: {hints['args'].__name__}, context: Context) -> Result, "
+                f"found further parameters: {', '.join(key for key in hints if key != 'args')}"
+            )
+        return hints["args"], _passing(function, context, whole=True), description
+    description, texts = _documented(description)
+    if unknown := texts.keys() - hints.keys() - {context}:
+        raise TypeError(f"{name}: the docstring describes {', '.join(sorted(unknown))}, which is not a parameter")
+    defaults = {key: item.default for key, item in parameters.items() if item.default is not item.empty}
+    return _args_class(function, hints, defaults, texts), _passing(function, context, whole=False), description
+
+
+def _args_class(
+    function: Function, hints: dict[str, object], defaults: dict[str, object], texts: dict[str, str]
+) -> type[Args]:
+    """Return a class whose fields are the parameters of a function."""
+    annotations: dict[str, object] = {}
+    namespace: dict[str, object] = {"__module__": function.__module__, "__annotations__": annotations}
+    for key, hint in hints.items():
+        annotations[key] = Annotated[hint, Meta(description=texts[key])] if key in texts else hint
+        given = key in defaults
+        if key.endswith("_"):  # `from_` is `from` for users
+            namespace[key] = msgspec.field(default=defaults[key] if given else msgspec.NODEFAULT, name=key.rstrip("_"))
+        elif given:
+            namespace[key] = defaults[key]
+    title = "".join(word.capitalize() for word in function.__name__.split("_"))
+    return cast("type[Args]", new_class(f"{title}Arguments", (Args,), {}, lambda body: body.update(namespace)))
+
+
+def _is_context(key: str, annotation: object) -> bool:
+    """Return True for the parameter that gets the context; its annotation may be for type checkers only."""
+    text = annotation if isinstance(annotation, str) else getattr(annotation, "__qualname__", "")
+    return key == "context" or _CONTEXT.fullmatch(text or str(annotation)) is not None
+
+
+def _evaluated(name: str, function: Function, annotations: dict[str, object]) -> dict[str, object]:
+    """Return types of parameters. Raises TypeError for a name that exists for type checkers only."""
+    try:
+        holder = type("Annotations", (), {"__annotations__": annotations})
+        return dict(get_type_hints(holder, function.__globals__, include_extras=True))
+    except NameError as error:
         raise TypeError(
-            f"{function.__name__} is not an operation: expected (args: SomeArgs, context: Context) -> Result"
-        )
-    return args_type
+            f"{name}: the types of its parameters are needed at run time: {error}; import or define it at the top of "
+            "the module, not under TYPE_CHECKING"
+        ) from error
+
+
+def _passing(function: Function, context: str, *, whole: bool) -> Function:
+    """Return `function(args, context)` that calls a function in another form.
+
+    Args:
+        context: the parameter that gets the context; "" for none.
+        whole: the function has the parameter `args`; else it has one for each field.
+    """
+
+    def run(args: Args, given: Context) -> Result:
+        fields = {"args": args} if whole else {key: getattr(args, key) for key in args.__struct_fields__}
+        return function(**fields, **({context: given} if context else {}))
+
+    return run
+
+
+def _documented(description: str) -> tuple[str, dict[str, str]]:
+    """Return a docstring without its section `Args:`, and the texts of that section by parameter."""
+    before, found, section = description.partition("\n\nArgs:\n")
+    if not found:
+        return description, {}
+    lines, rest = section.split("\n"), ""
+    for at, line in enumerate(lines):
+        if line and not line.startswith(" "):  # the next section
+            lines, rest = lines[:at], "\n".join(lines[at:])
+            break
+    entries = _ENTRY.findall(dedent("\n".join(lines)) + "\n")
+    texts = {key: " ".join(text.split()).rstrip(".") for key, text in entries}
+    return f"{before}\n\n{rest}".rstrip(), texts

@@ -100,11 +100,13 @@ def main(arguments: list[str]) -> int:
     if not targets or any(":" not in target for target in targets):
         raise SystemExit("usage: python -m ext_sdk.prepare [--check] PACKAGE.MODULE:NAME ...")
     stale = 0
-    for path, content in (file for target in targets for file in prepared(target).items()):
+    files = [(target, *file) for target in targets for file in prepared(target).items()]
+    for target, path, content in files:
         if path.is_file() and path.read_bytes() == content:
             continue
         stale += 1
-        print(f"{path}: " + ("is stale: run `make docs`" if check else "written"))
+        state = "is stale" if path.is_file() else "is missing"
+        print(f"{path}: " + (f"{state}: run `python -m ext_sdk.prepare {target}`" if check else "written"))
         if not check:
             path.write_bytes(content)
     return int(check and stale > 0)

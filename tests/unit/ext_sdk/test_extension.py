@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from typing import TYPE_CHECKING, Annotated
@@ -11,9 +12,12 @@ import pytest
 
 import ext_sdk
 from ext_sdk import Args, Config, Context, Duration, Extension, Operation, Result, Verbatim
+from ext_sdk.server.schema import object_schema, properties_of
+from ext_sdk.testing import call
 from tests.support.host import PATIENCE_S, ExtensionHost
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
 
@@ -77,20 +81,54 @@ def test_a_decorator_without_parentheses_is_told() -> None:
 
 def nothing() -> Result:
     """Do."""
-    return Result.ok()
+    return Result.ok("done")
 
 
 def only_args(args: Greet) -> Result:
     """Do."""
-    return Result.ok()
+    return Result.ok(args.name)
+
+
+def parameters(name: str, context: Context[Config], *, pass_env: list[str] = [], from_: int | None = None) -> Result:  # noqa: B006
+    """Do it.
+
+    Well.
+
+    Args:
+        name: Name of the person,
+            in full.
+        from_: First number.
+    """
+    return Result.ok(f"{name} {pass_env} {from_} {context.workdir.name}")
+
+
+@pytest.mark.parametrize(
+    ("function", "args", "message"),
+    [
+        (nothing, {}, "done"),
+        (only_args, {"name": "Ada"}, "Ada"),
+        (parameters, {"name": "Ada"}, "Ada [] None work"),
+        (parameters, {"name": "Ada", "passEnv": ["A"], "from": 3}, "Ada ['A'] 3 work"),
+    ],
+)
+def test_the_arguments_may_be_the_parameters_of_the_function(
+    function: Callable[..., Result], args: dict[str, object], message: str, tmp_path: Path
+) -> None:
+    extension = Extension("greeter", version="1.0.0")
+    assert extension.operation("do")(function) is function
+    assert call(extension, "do", args, workdir=tmp_path / "work").message == message
+
+
+def test_the_docstring_describes_the_parameters() -> None:
+    operation = Operation("do", parameters)
+    assert operation.description == "Do it.\n\nWell."
+    properties = properties_of(object_schema(operation.args_type))
+    assert properties["name"] == {"type": "string", "description": "Name of the person, in full"}
+    assert properties["from"] == {"type": "integer", "description": "First number"}
+    assert list(properties) == ["name", "passEnv", "from"]
 
 
 def too_many(args: Greet, context: Context, more: int) -> Result:
-    """Do."""
-    return Result.ok()
-
-
-def not_args(args: dict[str, str], context: Context) -> Result:
     """Do."""
     return Result.ok()
 
@@ -100,12 +138,64 @@ def no_annotation(args, context):  # type: ignore[no-untyped-def]
     return Result.ok()
 
 
-@pytest.mark.parametrize("function", [nothing, only_args, too_many, not_args, no_annotation])
-def test_a_function_of_another_shape_is_no_operation(function: object) -> None:
-    with pytest.raises(
-        TypeError, match=r"is not an operation: expected \(args: SomeArgs, context: Context\) -> Result"
-    ):
+def any_number(*names: str) -> Result:
+    """Do."""
+    return Result.ok()
+
+
+def unknown_parameter(name: str) -> Result:
+    """Do.
+
+    Args:
+        nmae: Name.
+    """
+    return Result.ok()
+
+
+def unknown_type(name: Missing) -> Result:  # type: ignore[name-defined]  # noqa: F821
+    """Do."""
+    return Result.ok()
+
+
+async def asynchronous(name: str) -> Result:
+    """Do."""
+    return Result.ok()
+
+
+@pytest.mark.parametrize(
+    ("function", "error"),
+    [
+        (too_many, "expected (args: Greet, context: Context) -> Result, found further parameters: more"),
+        (no_annotation, "parameter 'args' has no type; write it as in `args: str`"),
+        (any_number, "parameter 'names': expected a parameter with a name, found * or /"),
+        (unknown_parameter, "the docstring describes nmae, which is not a parameter"),
+        (unknown_type, "name 'Missing' is not defined; import or define it at the top of the module"),
+        (asynchronous, "write `def`, not `async def`"),
+    ],
+)
+def test_a_function_that_is_no_operation_is_refused_with_the_remedy(function: object, error: str) -> None:
+    with pytest.raises(TypeError, match=re.escape(error)):
         Operation("do", function)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("name", ["Bad Name.x", "a.b", "1st", ""])
+def test_an_operation_has_a_name_that_steps_can_use(name: str) -> None:
+    with pytest.raises(ValueError, match="expected a name of letters, digits, - and _"):
+        Operation(name, greet)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error"),
+    [
+        ({"name": "x y"}, "expected a name of letters, digits and -"),
+        ({"version": "v1"}, "expected a semantic version such as '1.0.0', found 'v1'"),
+        ({"requires": "git"}, "found a string; write ['git']"),
+        ({"config": Greet}, "expected a subclass of ext_sdk.Config"),
+    ],
+)
+def test_an_extension_that_hosts_would_refuse_is_refused(arguments: dict[str, object], error: str) -> None:
+    with pytest.raises((TypeError, ValueError), match=re.escape(error)):
+        Extension(**{"name": "greeter", "version": "1.0.0"} | arguments)  # type: ignore[arg-type]
 
 
 def test_an_operation_needs_a_description() -> None:

@@ -62,7 +62,10 @@ def test_what_is_there_already_is_not_written_again(package: Path) -> None:
 def test_a_check_writes_nothing_and_tells_by_its_exit_code(package: Path) -> None:
     path, schema = package / "manifest.json", package / "config-schema.json"
     ran = prepare(package, "--check", TARGET)
-    assert (ran.returncode, ran.stdout) == (1, "".join(f"{one}: is stale: run `make docs`\n" for one in (path, schema)))
+    assert (ran.returncode, ran.stdout) == (
+        1,
+        "".join(f"{one}: is missing: run `python -m ext_sdk.prepare {TARGET}`\n" for one in (path, schema)),
+    )
     assert not path.exists()
     assert not schema.exists()
     prepare(package, TARGET)
