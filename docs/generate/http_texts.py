@@ -132,6 +132,18 @@ EXAMPLES: dict[str, dict[str, list[tuple[str, dict[str, object]]]]] = {
             ("request", {"url": "http://127.0.0.1:1/", "connectTimeout": "5s", "expect": {"failure": "refused"}}),
             ("request", {"url": "https://127.0.0.1:8080/", "expect": {"failure": ["tls", "reset"]}}),
         ],
+        "The first two events of a stream that does not end": [
+            (
+                "request",
+                {
+                    "url": "http://127.0.0.1:8080/events",
+                    "expect": {
+                        "events": ["hello", {"event": "price", "data": {"json": [{"path": "$.eur", "equals": 7}]}}],
+                    },
+                    "capture": {"price": {"from": "events", "json": "$[1].data"}},
+                },
+            ),
+        ],
         "A path that is sent as it is, which must not lead out of the served directory": [
             (
                 "request",

@@ -11,8 +11,10 @@ from ext_http.client.response import excerpt, show, status_line, whole
 from ext_http.request.args import RequestArgs
 from ext_http.request.body import pairs
 from ext_http.request.send import RequestSpec
-from ext_http.response.expectations import DEFAULT_STATUS, Expect, RequestExpect, check, check_failure
+from ext_http.response.events import MEDIA_TYPE, events_json
+from ext_http.response.expectations import DEFAULT_STATUS, Expect
 from ext_http.response.header_check import cookies_of
+from ext_http.response.outcome import RequestExpect, check_failure, check_outcome
 from ext_sdk.capture import CaptureArgs, Captured, NotFound, capture_all, check_names, find_in_text
 from ext_sdk.core.text import counted
 from ext_sdk.expect import failure_text, summary
@@ -38,7 +40,8 @@ class Capture(CaptureArgs):
     """Part of a response to capture as an output. Strings stay unchanged ("007" is not 7), integers are exact."""
 
     from_: Annotated[
-        Literal["body", "header", "cookie", "status", "url"], Meta(description="Part of the response to search")
+        Literal["body", "events", "header", "cookie", "status", "url"],
+        Meta(description="Part of the response to search"),
     ] = field(default="body", name="from")
     header: Annotated[
         Annotated[str, Meta(min_length=1)] | UnsetType,
@@ -54,8 +57,8 @@ class Capture(CaptureArgs):
         for name, value in (("header", self.header), ("cookie", self.cookie)):
             if (value is UNSET) == (self.from_ == name):
                 raise ValueError(f"{name} and `from: {name}` require each other")
-        if self.json is not UNSET and (self.from_ != "body" or self.regex is not UNSET):
-            raise ValueError("json applies to the body and excludes regex")
+        if self.json is not UNSET and (self.from_ not in {"body", "events"} or self.regex is not UNSET):
+            raise ValueError("json applies to the body or the events and excludes regex")
         if self.type is not UNSET and self.json is UNSET:
             raise ValueError("type requires json")
 
@@ -79,13 +82,16 @@ def capture_response(
             if capture.cookie not in cookies:
                 raise NotFound(f"no cookie {capture.cookie}; the response sets {', '.join(cookies) or 'none'}")
             text = cookies[str(capture.cookie)].value
+        elif capture.from_ == "events":
+            text = events_json(response.body)
         elif capture.from_ == "body":
             if response.truncated:
                 raise NotFound("only a part of the body: it is larger than maxBody")
             text = response.text
         return find_in_text(capture, text, searcher, kind="" if capture.type is UNSET else capture.type)
 
-    return capture_all(captures, find, {"body": response.text}, secrets)
+    sources = {"body", *(capture.from_ for capture in captures.values() if capture.from_ == "events")}
+    return capture_all(captures, find, dict.fromkeys(sources, response.text), secrets)
 
 
 DEFAULT = Expect(status=DEFAULT_STATUS)
@@ -151,7 +157,7 @@ class CheckedResponse:
         self._args = args
         self._context = context
         self.captured = capture_response(args.capture, response, context.secrets, searcher)
-        expected = check(expect or args.expect, response, context, searcher)
+        expected = check_outcome(expect or args.expect, response, context, searcher)
         self.checks = [*expected, *(checks or []), *self.captured.failures]
         self.ok = all(check.ok for check in self.checks)
 
@@ -209,7 +215,9 @@ def request_spec(args: CheckedRequestArgs) -> RequestSpec:
         query=tuple(pairs(args.query)) if args.query else (),
         body=None if args.body is UNSET else args.body,
         max_body=args.max_body,
+        accept="*/*" if args.expect.events is UNSET else MEDIA_TYPE,
         path_as_is=args.path_as_is,
+        events=0 if isinstance(args.expect.events, UnsetType) else len(args.expect.events),
         fresh=bool(args.expect.failures),
     )
 
@@ -235,7 +243,7 @@ def failure_result(
     if check.ok:
         message = f"{prepared.where}: {failure.failure} as expected {after}: {failure.reason}{notes_of(args)}"
         return ext_sdk.Result.ok(message, outputs=outputs)
-    error = "; ".join(filter(None, [f"{prepared.where}: {check}", failure.details]))
+    error = "; ".join(filter(None, [f"{prepared.where}: {check.brief}", failure.details]))
     message = f"{prepared.where}: {failure.reason} {after}, {summary([check])}"
     return ext_sdk.Result.failed(message, error=error, outputs=outputs)
 

@@ -25,6 +25,8 @@ def example_server() -> Iterator[Stub]:
         server.says("/healthz", "ok")
         server.says("/report.csv", "name,count\nlamp,3\n", Content_Type="text/csv")
         server.does("/graphql", _graphql)
+        events = 'data: hello\n\nevent: price\ndata: {"eur": 7}\n\n'
+        server.says("/events", events, Content_Type="text/event-stream")
         cookie = "sid=battery-staple-7; HttpOnly; SameSite=Lax; Max-Age=1800"
         server.does("/login", lambda handler, asked: handler.answer(200, "", {"Set-Cookie": cookie}))
         yield server

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from .network import ExchangeDeadline
 
     Sink = Callable[[bytes], object]
+    Enough = Callable[[bytes], bool]
 
 BODY_LIMIT = "body_limit"  # extension of a request: bytes of the response body to read, before content decoding
 LIMITED_BODY = "limited_body"  # extension of a response: its LimitedBody
@@ -191,12 +192,21 @@ class Client:
         """Close all connections."""
         self._transport.close()
 
-    def send(self, outgoing: Outgoing, deadline: ExchangeDeadline, *, limit: int, sink: Sink | None = None) -> Response:
+    def send(
+        self,
+        outgoing: Outgoing,
+        deadline: ExchangeDeadline,
+        *,
+        limit: int,
+        sink: Sink | None = None,
+        enough: Enough | None = None,
+    ) -> Response:
         """Send one request and return its response; redirects are not followed.
 
         Args:
             limit: bytes of the body, decoded, that are kept.
             sink: receives the body of a response with status 200 to 299, piece by piece; such a response has no body.
+            enough: receives the body, too; if it returns True, or time is up, the response is complete as it is.
 
         Raises:
             ExchangeFailed: no complete response before the deadline.
@@ -204,9 +214,12 @@ class Client:
         begun = time.monotonic()
         try:
             with deadline:
-                return self._exchange(outgoing, limit, sink, begun)
+                return self._exchange(outgoing, limit, sink, begun, enough)
         except (_Incomplete, httpx2.HTTPError) as error:
             cause = error.cause if isinstance(error, _Incomplete) else error
+            timed_out = isinstance(cause, httpx2.TimeoutException) and not deadline.deadline.stopped.is_set()
+            if enough and timed_out and isinstance(error, _Incomplete):
+                return error.response
             failure = _failure(
                 cause,
                 f"{outgoing.method} {outgoing.shown}",
@@ -219,7 +232,9 @@ class Client:
                 failure.failure = failure_of(failure.kind, cause)
             raise failure from cause
 
-    def _exchange(self, outgoing: Outgoing, limit: int, sink: Sink | None, begun: float) -> Response:
+    def _exchange(
+        self, outgoing: Outgoing, limit: int, sink: Sink | None, begun: float, enough: Enough | None
+    ) -> Response:
         # Header values in UTF-8, as most servers read them.
         headers = [(name.encode(), value.encode()) for name, value in outgoing.headers]
         request = httpx2.Request(outgoing.method, outgoing.url, headers=headers, content=outgoing.content)
@@ -235,7 +250,7 @@ class Client:
             if request.url.scheme == "https":
                 expires = expiry_of(received.extensions.get("network_stream"))
             write = sink if sink and received.status_code // 100 == 2 else kept.write
-            truncated = _read_body(received, limit, write)
+            truncated = _read_body(received, limit, write, enough)
         except httpx2.HTTPError as error:
             problem = error
         finally:
@@ -302,7 +317,7 @@ class _Incomplete(Exception):
         self.response = response
 
 
-def _read_body(response: httpx2.Response, limit: int, write: Sink) -> bool:
+def _read_body(response: httpx2.Response, limit: int, write: Sink, enough: Enough | None) -> bool:
     """Write the decoded body up to the limit. Returns True if the body is longer, or a decompression bomb."""
     header = response.headers.get("content-encoding", "")
     codings = [coding for name in header.split(",") if (coding := name.strip().lower()) not in {"", "identity"}]
@@ -317,6 +332,8 @@ def _read_body(response: httpx2.Response, limit: int, write: Sink) -> bool:
             room = limit - size
             size += len(piece)
             write(piece[: max(0, room)])
+            if enough and enough(piece[: max(0, room)]):
+                return False
             bomb = size > MIN_RATIO_BYTES and size > MAX_RATIO * response.num_bytes_downloaded
             if len(piece) > room or bomb:
                 return True

@@ -12,7 +12,7 @@ import ext_sdk
 from ext_http.client.errors import ExchangeFailed
 from ext_http.client.response import status_line
 from ext_http.request.send import PreparedRequest
-from ext_http.response.expectations import check_failure
+from ext_http.response.outcome import check_failure
 from ext_http.result import (
     CheckedRequestArgs,
     CheckedResponse,
@@ -180,7 +180,7 @@ class _WaitLoop:
         if failure is not None:
             parts.append("; ".join(filter(None, [f"last attempt: {failure.reason}", failure.details])))
             if accepted := self._args.expect.failures:
-                parts.append(str(check_failure(accepted, failure)))
+                parts.append(check_failure(accepted, failure).brief)
         if checked is not None:
             outputs = checked.outputs(count, 0.0)
             at = f" (after {rounded(self._checked_at)})" if failure is not None else ""

@@ -20,6 +20,7 @@ from ext_http.client.settings import Proxy, Settings, Tls
 from ext_http.client.url import Guard, host_is_literal, join, normalized, parse, raw_target
 from ext_http.config import HttpConfig
 from ext_http.mock.registry import Mocks
+from ext_http.response.events import EventParser
 from ext_http.response.header_check import header_value_problem
 from ext_sdk.core.redaction.secret_names import looks_secret
 from ext_sdk.files import Workdir, os_errors
@@ -190,6 +191,7 @@ class RequestSpec(NamedTuple):
         method: in any case; "" for GET, or POST with a body.
         max_body: bytes of the response body that are kept.
         path_as_is: send path and query of the URL without normalization.
+        events: number of events after which to stop reading; 0 reads the complete response.
         fresh: open a new connection, because that is what is checked.
     """
 
@@ -199,6 +201,7 @@ class RequestSpec(NamedTuple):
     max_body: int = 0
     accept: str = "*/*"
     path_as_is: bool = False
+    events: int = 0
     fresh: bool = False
 
 
@@ -331,7 +334,9 @@ class PreparedRequest:
         connect = None if self._args.connect_timeout is UNSET else self._args.connect_timeout.seconds
         client = Client(settings) if self._spec.fresh else self._context.extension_state(Clients).get(settings)
         try:
-            return client.send(outgoing, ExchangeDeadline(deadline, connect), limit=self._spec.max_body, sink=sink)
+            enough = EventParser(self._spec.events).feed if self._spec.events else None
+            exchange, limit = ExchangeDeadline(deadline, connect), self._spec.max_body
+            return client.send(outgoing, exchange, limit=limit, sink=sink, enough=enough)
         except ExchangeFailed as failure:
             if received := failure.response:
                 body = excerpt(received, self._context.secrets)

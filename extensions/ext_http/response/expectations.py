@@ -10,8 +10,6 @@ from typing import TYPE_CHECKING, Annotated, Protocol
 
 from msgspec import UNSET, Meta, UnsetType, field
 
-from ext_http.client.errors import ExchangeFailed, Failure
-from ext_http.client.response import status_line
 from ext_sdk import Duration, OperationFailed
 from ext_sdk.expect import (
     Check,
@@ -29,11 +27,9 @@ from ext_sdk.expect.check import quoted
 from ext_sdk.expect.json_equality import NotJson, parse
 from ext_sdk.files import Workdir, os_errors
 
-from .header_check import CheckContext, Cookies, Headers, check_cookies, check_headers
+from .header_check import CheckContext, Headers, check_headers
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from ext_http.client.response import NotText, Response
     from ext_sdk import Context
 
@@ -266,47 +262,6 @@ class Expect(Expectation):
             check_ranges(self.status)
 
 
-class RequestExpect(Expect):
-    """Expected response; or the failure that must occur instead of a response."""
-
-    cookies: Annotated[
-        Cookies | UnsetType, Meta(description="Cookies that the response sets, by name: the value, or an object")
-    ] = UNSET
-    failure: Annotated[
-        Failure | Annotated[list[Failure], Meta(min_length=1)] | UnsetType,
-        Meta(
-            description="Failure that must occur instead of a response, or a list of accepted ones. refused: nothing "
-            "accepts connections there. reset: connection reset, or closed before the end of a response. tls: no "
-            "TLS handshake, or a certificate is not accepted. dns: unknown host. timeout: no response in time"
-        ),
-    ] = UNSET
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.failure is not UNSET and (others := self.given(besides=("failure",))):
-            raise ValueError(f"`failure` expects no response, so it excludes {', '.join(others)}")
-
-    @property
-    def failures(self) -> list[Failure]:
-        """Return the accepted failures; empty if a response is expected."""
-        if isinstance(self.failure, UnsetType):
-            return []
-        return self.failure if isinstance(self.failure, list) else [self.failure]
-
-
-def check_failure(accepted: Sequence[Failure], outcome: Response | ExchangeFailed) -> Check:
-    """Check that an exchange failed in one of the accepted ways.
-
-    Args:
-        outcome: of the exchange: a response, which is never as expected, or a failure.
-    """
-    if isinstance(outcome, ExchangeFailed):
-        ok, found = outcome.failure in accepted, f"{outcome.failure or outcome.kind}: {outcome.reason}"
-    else:
-        ok, found = False, f"a response: {status_line(outcome)}"
-    return Check(ok, "to be", " or ".join(accepted), found, where="failure")
-
-
 def check(expectation: Expect, response: Response, context: Context, searcher: Searcher) -> list[Check]:
     """Check a response against an expectation. Secrets are redacted in the checks.
 
@@ -318,9 +273,6 @@ def check(expectation: Expect, response: Response, context: Context, searcher: S
     """
     check_context = CheckContext(context.workdir, searcher, context.secrets.redact)
     checks: list[Check] = []
-    extended = expectation if isinstance(expectation, RequestExpect) else None
-    if extended and extended.failures:
-        return [check_failure(extended.failures, response)]
     if response.excess:  # the client would take it for the next response
         excess = quoted(response.excess.decode("utf-8", "replace"), context.secrets.redact)
         found = f"{len(response.excess):,} bytes more: {excess}; the server declares another length than it sends"
@@ -329,8 +281,6 @@ def check(expectation: Expect, response: Response, context: Context, searcher: S
     checks.append(check_status(status, response.status))
     if not isinstance(expectation.headers, UnsetType):
         checks += check_headers(expectation.headers, response.headers, check_context)
-    if extended and not isinstance(extended.cookies, UnsetType):
-        checks += check_cookies(extended.cookies, response.headers, check_context)
     if not isinstance(expectation.body, UnsetType):
         checks += check_body(expectation.body, response, check_context)
     if not isinstance(expectation.duration, UnsetType):
