@@ -96,8 +96,9 @@ def test_the_entry_points_are_the_programs_that_exist_and_the_pytest_plugin(ship
     entries = ConfigParser()
     entries.read_string(text)
     programs = sorted({*EXTENSIONS, "ext_recorder"})
-    assert dict(entries["console_scripts"]) == {one.replace("_", "-"): f"{one}.__main__:main" for one in programs}
-    assert dict(entries["pytest11"]) == {"ext-recorder": "ext_recorder.plugin"}
+    expected = {one.replace("_", "-"): f"{one}.__main__:main" for one in programs} | {"ext-sdk": "ext_sdk.new:main"}
+    assert dict(entries["console_scripts"]) == expected
+    assert dict(entries["pytest11"]) == {"ext-recorder": "ext_recorder.plugin", "ext-sdk": "ext_sdk.testing"}
 
 
 def test_the_version_is_the_one_of_ext_sdk_version(shipped: Shipped) -> None:
