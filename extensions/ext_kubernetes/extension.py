@@ -42,6 +42,7 @@ MODULES = {
     "helm-list": "helm",
     "helm-uninstall": "helm",
     "auth-can-i": "access",
+    "create-token": "access",
     "list-contexts": "contexts",
     "current-context": "contexts",
     "view-config": "contexts",

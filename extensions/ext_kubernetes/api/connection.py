@@ -5,12 +5,14 @@ The context of a kubeconfig has a connection, and loads its credentials again wh
 
 from __future__ import annotations
 
+import base64
 import http
 import json
 import threading
 import time
 import weakref
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Protocol, cast
 
 from ext_kubernetes.objects.fields import text
@@ -19,7 +21,7 @@ from ext_sdk.core import __version__
 
 from .credentials import PrivateFolder, load_credentials, proxy_credentials
 from .errors import NoConfiguration, api_error
-from .kubeconfig import GROUPS, USER, impersonation_headers, mtimes_of, read
+from .kubeconfig import GROUPS, USER, impersonation_headers, mtimes_of, public_url, read
 from .package_patches import LOCK, UnreadErrorResponse, warm_up, websocket_headers, wrap_pool
 
 if TYPE_CHECKING:
@@ -29,7 +31,7 @@ if TYPE_CHECKING:
 
     from .discovery import ApiPath
     from .errors import ApiError
-    from .kubeconfig import Kubeconfig, Source
+    from .kubeconfig import Entry, Kubeconfig, Source
     from .package_patches import Headers, Pool, RawResponse
 
 
@@ -260,6 +262,21 @@ class Connection:
             raise TransportError(str(error), sent=False, permitted=not isinstance(error, PermissionError)) from error
         opened.sock.settimeout(timeout)  # type: ignore[attr-defined]  # a socket
         return opened
+
+    def cluster_entry(self) -> Entry:
+        """Return the cluster of this connection for another kubeconfig, with its certificate authority."""
+        configuration = self.configuration
+        entry: Entry = {"server": configuration.host}
+        if configuration.ssl_ca_cert:
+            authority = Path(configuration.ssl_ca_cert).read_bytes()
+            entry["certificate-authority-data"] = base64.b64encode(authority).decode()
+        if not configuration.verify_ssl:
+            entry["insecure-skip-tls-verify"] = True
+        if name := getattr(configuration, "tls_server_name", None):
+            entry["tls-server-name"] = name
+        if configuration.proxy:
+            entry["proxy-url"] = public_url(configuration.proxy)
+        return entry
 
     def close(self) -> None:
         """Close the connections, and remove the files with credentials."""

@@ -8,10 +8,13 @@ from msgspec import UNSET, Meta, UnsetType, field
 
 import ext_sdk
 from ext_kubernetes.api.client import client_for, review
+from ext_kubernetes.api.discovery import check_name, core_path
 from ext_kubernetes.api.errors import UnknownKind, error_context
 from ext_kubernetes.config import ClusterArgs
 from ext_kubernetes.objects.fields import items, members, text
+from ext_kubernetes.objects.yaml_loader import dump_yaml
 from ext_kubernetes.targets import TimeLimit, namespace_of
+from ext_sdk.files import Workdir, os_errors
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -175,7 +178,78 @@ def _list_rules(args: AuthCanI, context: ext_sdk.Context, client: Client) -> ext
     return ext_sdk.Result.ok(f"{len(rules)} rules apply to you in namespace {namespace}", outputs=outputs)
 
 
+SHORTEST = ext_sdk.Duration.parse("10m")  # lifetime of a token that the server accepts
+
+
+class CreateToken(ClusterArgs):
+    """Arguments of `create-token`."""
+
+    service_account: Annotated[str, Meta(description="Name of the service account", min_length=1)]
+    namespace: Annotated[
+        str,
+        Meta(description="Its namespace; default: the one created by create-namespace, or the configured one"),
+    ] = ""
+    duration: Annotated[ext_sdk.Duration, Meta(description="Lifetime of the token, at least 10m")] = (
+        ext_sdk.Duration.parse("1h")
+    )
+    audiences: Annotated[list[str], Meta(description="Audiences of the token; default: the API server")] = field(
+        default_factory=list
+    )
+    write_kubeconfig: Annotated[
+        str,
+        Meta(
+            description="File in the workdir to write or replace: a kubeconfig with the token, for an agent that has "
+            "the rights of the service account"
+        ),
+    ] = ""
+    timeout: TimeLimit = ext_sdk.Duration.parse("25s")
+
+    def __post_init__(self) -> None:
+        if self.duration.seconds < SHORTEST.seconds:
+            raise ValueError(f"duration: expected at least {SHORTEST}, found {self.duration}")
+
+
+def create_token(args: CreateToken, context: ext_sdk.Context) -> ext_sdk.Result:
+    """Create a token of a service account, and write a kubeconfig with its rights.
+
+    The token is secret: later steps use it as ${NAME.token}. The kubeconfig can be that of an agent, or `kubeconfig` of
+    a step.
+    """
+    client = client_for(context, args)
+    namespace, account = namespace_of(context, client, args.namespace), args.service_account
+    check_name("service account name", account)
+    spec: Object = {"expirationSeconds": int(args.duration.seconds)}
+    spec |= {"audiences": args.audiences} if args.audiences else {}
+    body = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": spec}
+    path = core_path("serviceaccounts", namespace, f"{account}", "token")
+    with error_context(f"failed to create a token of service account {namespace}/{account}"):
+        status = members(client.request("POST", path, body=body, deadline=context.deadline), "status")
+    token = text(status, "token")
+    context.secrets.add("token", token)
+    user = f"{SERVICE_ACCOUNT}{namespace}:{account}"
+    outputs: Outputs = {"user": user, "namespace": namespace, "expires": text(status, "expirationTimestamp")}
+    written = ""
+    if args.write_kubeconfig:
+        content = {
+            "apiVersion": "v1",
+            "kind": "Config",
+            "current-context": account,
+            "clusters": [{"name": "cluster", "cluster": client.connect(context.deadline).cluster_entry()}],
+            "contexts": [{"name": account, "context": {"cluster": "cluster", "user": account, "namespace": namespace}}],
+            "users": [{"name": account, "user": {"token": token}}],
+        }
+        workdir = Workdir(context.workdir)
+        with os_errors("write the kubeconfig", args.write_kubeconfig):
+            data = dump_yaml(content).encode()
+            workdir.write(args.write_kubeconfig, data, mode=0o600, parents=True)
+            outputs |= {"kubeconfig": str(workdir.path(args.write_kubeconfig))}
+        written = f" and wrote {args.write_kubeconfig}"
+    message = f"Created a token of {user}{written}"
+    return ext_sdk.Result.ok(message, outputs=outputs, secret_outputs={"token": token})
+
+
 OPERATIONS = (
+    ext_sdk.Operation("create-token", create_token, {"serviceAccount": "default", "writeKubeconfig": "agent.yaml"}),
     ext_sdk.Operation("auth-can-i", auth_can_i, {"verb": "create", "resource": "deploy", "expect": {"allowed": True}}),
     ext_sdk.Operation(
         "authCanI",

@@ -9,7 +9,7 @@ import random
 import string
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from msgspec import UNSET, Meta, UnsetType, field
 
@@ -19,10 +19,10 @@ from ext_kubernetes.api.connection import Request
 from ext_kubernetes.api.discovery import Resource, core_path
 from ext_kubernetes.api.errors import AlreadyExists, KubernetesError, NotFound, advising, error_context
 from ext_kubernetes.config import ClusterArgs
-from ext_kubernetes.manifests.write import MANAGER
+from ext_kubernetes.manifests.write import MANAGER, MERGE_PATCH
 from ext_kubernetes.objects.fields import at, identity, items, members, text
 from ext_kubernetes.polling import Unfinished, Verdict, wait_until
-from ext_kubernetes.targets import OwnNamespaces, Target, TimeLimit, TimeLimitOfWait, listed, namespace_exists
+from ext_kubernetes.targets import OwnNamespaces, Target, TimeLimitOfWait, listed, namespace_exists
 from ext_kubernetes.waiting.deletion import DeletedObject, DeletionTimedOut, delete_one, wait_for_deletion
 from ext_kubernetes.waiting.informer import subscribe
 
@@ -42,11 +42,10 @@ ALPHABET = string.ascii_lowercase + string.digits
 ATTEMPTS = 5  # to generate an unused name
 ACCOUNT_SECONDS = 2.0  # for the default service account; a server without controllers never creates it
 NAME_MOST = 63
+BEING_DELETED = "object is being deleted"  # in the message of AlreadyExists
 MOST_PODS = 10  # named in an error
 
-TAKEN = (
-    "Choose another `name`, or use `prefix` to generate an unused name; delete-namespace deletes the existing namespace"
-)
+TAKEN = "Set `ifExists: use` or `ifExists: replace`, choose another `name`, or use `prefix` to generate an unused name"
 
 GracePeriod = Annotated[
     Annotated[int, Meta(ge=0)] | UnsetType,
@@ -68,6 +67,13 @@ class CreateNamespace(ClusterArgs, one_of=("name", "prefix")):
             "deleted by delete-generated-namespaces"
         ),
     ] = ""
+    if_exists: Annotated[
+        Literal["fail", "use", "replace"],
+        Meta(
+            description="If the namespace exists: fail; use it, with the given labels and annotations added; or delete "
+            "it with its contents, and create it again. One that is being deleted is always waited for"
+        ),
+    ] = "fail"
     labels: Annotated[dict[str, str], Meta(description="Labels of the namespace")] = field(default_factory=dict)
     annotations: Annotated[dict[str, str], Meta(description="Annotations of the namespace")] = field(
         default_factory=dict
@@ -79,7 +85,8 @@ class CreateNamespace(ClusterArgs, one_of=("name", "prefix")):
             "there are several such namespaces, or if this operation failed"
         ),
     ] = True
-    timeout: TimeLimit = ext_sdk.Duration.parse("25s")
+    timeout: TimeLimitOfWait = ext_sdk.Duration.parse("25s")
+    on_timeout: ext_sdk.OnTimeout = "fail"
 
 
 class DeleteNamespace(ClusterArgs):
@@ -128,12 +135,17 @@ def create_namespace(args: CreateNamespace, context: ext_sdk.Context) -> ext_sdk
     try:
         client = client_for(context, args)
         context.log.info(f"Creating namespace {args.name or args.prefix + '-…'}")
-        created = _create(args, context, client)
+        created, adopted = _create(args, context, client)
+    except DeletionTimedOut as error:
+        own.failed(error.message, used=args.use, pending=args.on_timeout == "ok" and error.timed_out)
+        return _deletion_timed_out(error, args.on_timeout, {"namespace": args.name})
     except Exception as error:
         own.failed(str(error), used=args.use)
         raise
     name = text(created, "metadata", "name")
-    own.created(name, text(created, "metadata", "uid"), prefix=args.prefix, used=args.use, server=client.server)
+    own.created(
+        name, text(created, "metadata", "uid"), prefix=args.prefix, used=args.use, server=client.server, adopted=adopted
+    )
     # Wait briefly for the default service account; continue if it cannot be read.
     deadline = context.deadline.limit(ACCOUNT_SECONDS)
     with subscribe(Target(ACCOUNTS, name, "default"), context, client) as watcher, suppress(KubernetesError):
@@ -143,8 +155,8 @@ def create_namespace(args: CreateNamespace, context: ext_sdk.Context) -> ext_sdk
             wake=lambda seconds: watcher.wait(seconds, deadline),
             pace=watcher.pace,
         )
-    outputs = {**identity(created), "namespace": name}
-    return ext_sdk.Result.ok(f"Created namespace {name}", outputs=outputs)
+    outputs = {**identity(created), "namespace": name, "created": not adopted, "done": True}
+    return ext_sdk.Result.ok(f"{'Using the existing' if adopted else 'Created'} namespace {name}", outputs=outputs)
 
 
 def note_invalid(invalid: ext_sdk.InvalidArgs, context: ext_sdk.Context) -> None:
@@ -327,11 +339,41 @@ def _describe_pod(pod: Object) -> str:
     return text(pod, "metadata", "name") + reason
 
 
-def _create(args: CreateNamespace, context: ext_sdk.Context, client: Client) -> Object:
-    """Create the namespace; with a prefix, generate names until one is unused."""
+def _adopt(args: CreateNamespace, context: ext_sdk.Context, client: Client) -> Object | None:
+    """Return the existing namespace if it is to be used; None once it is gone, so that it can be created.
+
+    Raises:
+        DeletionTimedOut: it still exists at the deadline.
+    """
+    path = core_path("namespaces", name=args.name)
+    try:
+        existing = members(client.request("GET", path, deadline=context.deadline))
+    except NotFound:
+        return None
+    ending = bool(text(existing, "metadata", "deletionTimestamp"))
+    if args.if_exists == "use" and not ending:
+        if args.labels or args.annotations:
+            change = {"metadata": {"labels": args.labels, "annotations": args.annotations}}
+            query = [("fieldManager", MANAGER)]
+            request = Request("PATCH", path, query, change, MERGE_PATCH)
+            existing = members(client.ask(request, deadline=context.deadline).value)
+        return existing
+    resource = client.discovery.resource("namespaces", "v1", deadline=context.deadline)
+    deleted: DeletedObject | None = DeletedObject(resource, "", args.name, text(existing, "metadata", "uid"))
+    if args.if_exists == "replace":
+        context.log.info(f"Deleting the existing namespace {args.name}")
+        deleted = _delete(args.name, 0, context, client)
+    if deleted is not None:
+        _wait_for_deletion([deleted], context, client)
+        context.state(OwnNamespaces).deleted(deleted.uid, gone=True)
+    return None
+
+
+def _create(args: CreateNamespace, context: ext_sdk.Context, client: Client) -> tuple[Object, bool]:
+    """Create the namespace; with a prefix, generate names until one is unused. Return True if it existed before."""
     labels = {"app.kubernetes.io/managed-by": MANAGER} | args.labels
     query = [("fieldManager", MANAGER)]
-    attempts = ATTEMPTS if args.prefix else 1
+    attempts = ATTEMPTS
     for attempt in range(1, attempts + 1):
         name = args.name
         if not name:
@@ -342,10 +384,12 @@ def _create(args: CreateNamespace, context: ext_sdk.Context, client: Client) -> 
         body = {"apiVersion": "v1", "kind": "Namespace", "metadata": metadata}
         try:
             with error_context(f"failed to create namespace {name}"), advising(TAKEN):
-                return members(client.request("POST", PATH, query=query, body=body, deadline=context.deadline))
-        except AlreadyExists:
-            if attempt == attempts:
+                return members(client.request("POST", PATH, query=query, body=body, deadline=context.deadline)), False
+        except AlreadyExists as error:
+            if attempt == attempts or (args.name and args.if_exists == "fail" and BEING_DELETED not in error.text):
                 raise
+            if args.name and (existing := _adopt(args, context, client)):
+                return existing, True
     raise AssertionError("the last attempt returns or raises")
 
 

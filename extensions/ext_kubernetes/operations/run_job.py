@@ -17,8 +17,8 @@ from ext_kubernetes.objects.fields import at, items, members, text
 from ext_kubernetes.objects.readiness import readiness_of
 from ext_kubernetes.objects.yaml_loader import Json, NotAnObject, NotYaml, flatten, objects_of
 from ext_kubernetes.pods import Log, container_of, read_log, too_long
-from ext_kubernetes.polling import Verdict
-from ext_kubernetes.targets import Target, namespace_of
+from ext_kubernetes.polling import Unfinished, Verdict
+from ext_kubernetes.targets import Target, missing_namespace_context, namespace_of, resource_of
 from ext_kubernetes.waiting.failure_report import wait_failure
 from ext_kubernetes.waiting.pod_failures import unrecoverable_pod
 from ext_kubernetes.waiting.waiter import Timeout, wait_for
@@ -46,7 +46,7 @@ class JobExpectation(Expectation):
         self.refuse_empty()
 
 
-class RunJob(ClusterArgs, one_of=("image", "manifest")):
+class RunJob(ClusterArgs, one_of=("image", "manifest", "from_")):
     """Arguments of `run-job`."""
 
     image: Annotated[str, Meta(description="Image of the container: busybox:1.36")] = ""
@@ -65,6 +65,9 @@ class RunJob(ClusterArgs, one_of=("image", "manifest")):
         ext_sdk.Verbatim,
         Meta(description="A Job as YAML or as an object; replaces `image`. ${NAME.key} is not replaced in it"),
     ] = UNSET
+    from_: Annotated[
+        str, Meta(description="CronJob whose template the Job has, such as cronjob/report; replaces `image`")
+    ] = field(default="", name="from")
     name: Annotated[str, Meta(description="Name of the Job; default: generated, with the prefix `job-`")] = ""
     namespace: Namespace = ""
     backoff_limit: Annotated[int, Meta(ge=0, description="Number of retries; ignored with a manifest")] = 0
@@ -73,32 +76,44 @@ class RunJob(ClusterArgs, one_of=("image", "manifest")):
     )
     cleanup: Annotated[bool, Meta(description="Delete the Job and its pods at the end, also after a failure")] = False
     timeout: Timeout = ext_sdk.Duration.parse("60s")
+    on_timeout: ext_sdk.OnTimeout = "fail"
 
     def __post_init__(self) -> None:
-        if self.manifest is not UNSET and (self.command or self.arguments or self.env or self.service_account):
-            raise ValueError("`command`, `arguments`, `env` and `serviceAccount` require `image`, found `manifest`")
+        if not self.image and (self.command or self.arguments or self.env or self.service_account):
+            found = "from" if self.from_ else "manifest"
+            raise ValueError(f"`command`, `arguments`, `env` and `serviceAccount` require `image`, found `{found}`")
 
 
 def run_job(args: RunJob, context: ext_sdk.Context) -> ext_sdk.Result:
     """Run a Job to completion or failure, and output its log and exit code.
 
-    Fails early if its pod can't start: the image can't be pulled, or no node can run it.
+    Fails early if its pod can't start: the image can't be pulled, or no node can run it. With `onTimeout: ok`, the next
+    step with the same `name` and the same Job continues to wait for it; it does not start the Job again.
     """
     client = client_for(context, args)
-    job = job_of(args)
+    job = _job_of_cronjob(args, context, client) if args.from_ else job_of(args)
     namespace = namespace_of(context, client, args.namespace or text(job, "metadata", "namespace"))
     resource = client.discovery.resource("jobs", "batch/v1", deadline=context.deadline)
     job["metadata"] = members(job, "metadata") | {"namespace": namespace}
-    query = [("fieldManager", MANAGER), ("fieldValidation", "Strict")]
-    with error_context("failed to create the job"), advising("Choose another name, or omit it"):
-        path = resource.path(namespace)
-        created = client.request("POST", path, query=query, body=job, deadline=context.deadline)
-    target = Target(resource, namespace, text(created, "metadata", "name"))
+    name, unfinished = text(job, "metadata", "name"), context.state(Unfinished)
+    key = (client.server, "run-job", namespace, name)
+    if not name or unfinished.take(key, dict) != job:
+        query = [("fieldManager", MANAGER), ("fieldValidation", "Strict")]
+        with error_context("failed to create the job"), advising("Choose another name, or omit it"):
+            path = resource.path(namespace)
+            created = client.request("POST", path, query=query, body=job, deadline=context.deadline)
+        name = text(created, "metadata", "name")
+    target = Target(resource, namespace, name)
+    pending = False
     try:
         with error_context(f"failed to wait for {target}"):
-            return _JobRun(args, target, context, client).result()
+            result = _JobRun(args, target, context, client).result()
+        pending = result.success and result.outputs["done"] == "false"
+        if pending:
+            unfinished.keep(key, job)
+        return result
     finally:
-        if args.cleanup:
+        if args.cleanup and not pending:
             body = {"kind": "DeleteOptions", "apiVersion": "v1", "propagationPolicy": "Background"}
             try:
                 client.request("DELETE", target.path, body=body, deadline=context.deadline)
@@ -106,6 +121,28 @@ def run_job(args: RunJob, context: ext_sdk.Context) -> ext_sdk.Result:
                 pass
             except KubernetesError as error:  # the result is that of the job
                 context.log.warn(f"{target.where} could not be deleted: {error.error}")
+
+
+def _job_of_cronjob(args: RunJob, context: ext_sdk.Context, client: Client) -> Object:
+    """Return the manifest of a job that a CronJob would create, as `kubectl create job --from` does."""
+    kind, _, cronjob = args.from_.partition("/")
+    resource = resource_of(kind, None, context, client) if cronjob else None
+    if resource is None or resource.kind != "CronJob":
+        raise ext_sdk.InvalidArgs("from", f"expected cronjob/NAME, found {args.from_!r}")
+    target = Target(resource, namespace_of(context, client, args.namespace), cronjob)
+    with error_context(f"failed to read {target}"), missing_namespace_context(target, client, context.deadline):
+        found = members(client.request("GET", target.path, deadline=context.deadline))
+    template = members(found, "spec", "jobTemplate")
+    owner = {"apiVersion": resource.api_version, "kind": "CronJob", "name": cronjob, "controller": True}
+    annotations = members(template, "metadata", "annotations") | {"cronjob.kubernetes.io/instantiate": "manual"}
+    metadata = {
+        "labels": members(template, "metadata", "labels"),
+        "annotations": annotations,
+        "ownerReferences": [owner | {"uid": text(found, "metadata", "uid")}],
+        "namespace": target.namespace,
+        **({"name": args.name} if args.name else {"generateName": f"{cronjob[:50]}-"}),
+    }
+    return {"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "spec": template.get("spec")}
 
 
 class _JobRun:
@@ -142,6 +179,7 @@ class _JobRun:
             if code is not None:
                 outputs["exitCode"] = code
             outputs["succeeded"] = result.outcome.done
+            outputs["done"] = True
             message = f"Job/{self._target.name}: {readiness.text}"
             if isinstance(log, Log) and log.cut:
                 message += f"; only the first {len(log.text.encode()):,} bytes of its log were read"
@@ -157,6 +195,7 @@ class _JobRun:
             self._context,
             self._client,
             timeout=self._args.timeout,
+            on_timeout=self._args.on_timeout,
             outputs=outputs,
             message=f"Job/{self._target.name} did not succeed",
         )

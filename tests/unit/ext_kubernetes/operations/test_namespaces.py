@@ -113,7 +113,7 @@ IN_DEFAULT = OBJECT | {"metadata": {"name": "one", "namespace": "default"}}
 def test_after_a_failure_no_namespace_is_implicit_until_one_is_created(kube: Extension, api: FakeApi) -> None:
     kube.ok("create-namespace", {"name": "mine"})
     told = kube.failed("create-namespace", {"name": "kube-system"})
-    assert "Choose another `name`, or use `prefix` to generate an unused name" in told
+    assert "choose another `name`, or use `prefix` to generate an unused name" in told
     assert "generateName" not in told
     told = kube.failed("apply", {"manifest": OBJECT})
     assert 'create-namespace failed: namespaces "kube-system" already exists' in told

@@ -58,7 +58,7 @@ def test_a_manifest_of_a_job_is_run(kube: Extension, api: FakeApi) -> None:
 
 
 def test_it_is_an_image_or_a_manifest(kube: Extension) -> None:
-    assert "expected one of image and manifest" in kube.refused("run-job", {})
+    assert "expected one of image, manifest and from" in kube.refused("run-job", {})
     assert "require `image`" in kube.refused("run-job", {"manifest": MANIFEST, "command": ["x"]})
 
 
