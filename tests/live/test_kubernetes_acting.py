@@ -1,4 +1,4 @@
-"""Who acts: users, tokens and kubeconfigs of service accounts; and namespaces and jobs that exist already."""
+"""Users, tokens and kubeconfigs of service accounts; namespaces and jobs that exist already."""
 
 from __future__ import annotations
 
