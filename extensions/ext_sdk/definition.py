@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from contextlib import suppress
 from importlib import import_module
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from .args import Config
 
@@ -89,6 +89,10 @@ class Registry(Mapping[str, "Operation"]):
 class Definition:
     """Definition of an extension: everything that its server and its manifest need.
 
+    Attributes:
+        checked: operations are checked when they are added. False after a prepared manifest was sent: it was made from
+            them, and a host waits.
+
     Args:
         description: one sentence.
         requires: commands that must be in PATH (gevals 0.0.1, "Requirement Object"); known hosts show them, none
@@ -96,6 +100,8 @@ class Definition:
         config: a subclass of Config with the extension's own settings.
         warm_up: called once after the manifest was sent, in a thread, to load what the first operation needs.
     """
+
+    checked: ClassVar[bool] = True
 
     def __init__(
         self,

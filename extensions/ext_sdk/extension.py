@@ -43,7 +43,16 @@ class Extension(Definition):
         return register
 
     def add(self, operation: Operation) -> None:
-        """Register an operation. Raises ValueError if its name is taken."""
+        """Register an operation.
+
+        Raises:
+            ValueError: its name is taken.
+            TypeError: a field of its arguments, or its example, is wrong.
+        """
+        if self.checked:
+            from .server.authoring import check_operation
+
+            check_operation(operation)
         self.operations.add(operation)
 
     def manifest(self) -> dict[str, object]:

@@ -117,7 +117,8 @@ def _scalar(kind: inspect.Type) -> Schema:
         return dict(DURATION_SCHEMA)
     if type(kind) in _PLAIN:
         return dict(_PLAIN[type(kind)])
-    raise TypeError(f"a field of {kind!r} has no JSON Schema here")
+    name = type(kind).__name__.removesuffix("Type").lower()
+    raise TypeError(f"a {name} cannot be an argument; write {_INSTEAD.get(type(kind), 'str')}")
 
 
 def _struct(kind: inspect.StructType, within: tuple[type, ...]) -> Schema:
@@ -127,7 +128,10 @@ def _struct(kind: inspect.StructType, within: tuple[type, ...]) -> Schema:
     properties: dict[str, Schema] = {}
     last = getattr(kind.cls, "fields_last", ())
     for field in sorted(kind.fields, key=lambda field: field.name in last):
-        properties[field.encode_name] = _of(field.type, inner)
+        try:
+            properties[field.encode_name] = _of(field.type, inner)
+        except TypeError as error:
+            raise TypeError(f"{kind.cls.__name__}.{field.name}: {error}") from error
         if field.default is not msgspec.NODEFAULT and field.default is not None:
             properties[field.encode_name] |= {"default": msgspec.to_builtins(field.default, enc_hook=str)}
     required = [field.encode_name for field in kind.fields if field.required]
@@ -151,6 +155,18 @@ def _limits(kind: inspect.StrType | inspect.ListType | inspect.VarTupleType | in
 
 
 _CONTAINERS = (inspect.ListType, inspect.VarTupleType, inspect.DictType)
+
+# Types to write in place of those without JSON.
+_INSTEAD: Mapping[type, str] = {
+    inspect.SetType: "list",
+    inspect.FrozenSetType: "list",
+    inspect.TupleType: "list",
+    inspect.EnumType: "Literal",
+    inspect.DecimalType: "float",
+    **dict.fromkeys(
+        (inspect.DataclassType, inspect.TypedDictType, inspect.NamedTupleType), "a subclass of ext_sdk.Args"
+    ),
+}
 
 _PLAIN: Mapping[type, Schema] = {
     inspect.AnyType: {},
