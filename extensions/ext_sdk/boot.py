@@ -49,13 +49,18 @@ def serve(target: str) -> int:
         from .deferred_imports import defer
 
         defer(BACKPORTS)
+        if for_host and os.path.exists(prepared):  # noqa: PTH110
+            from .definition import Definition as Loaded
+
+            Loaded.checked = False
         extension: Definition = getattr(import_module(module), name)
         return extension
 
     package = sys.modules[module.partition(".")[0]]
+    prepared = os.path.join(package.__path__[0], MANIFEST_FILE)  # noqa: PTH118  (no pathlib here)
     arguments = sys.argv[1:]
     for_host = not _called_by_a_person(arguments)
-    code = run(load, arguments, os.path.join(package.__path__[0], MANIFEST_FILE))  # noqa: PTH118  (no pathlib here)
+    code = run(load, arguments, prepared)
     if for_host:
         _exit(code)
     return code
@@ -115,10 +120,6 @@ def run(load: Callable[[], Definition], arguments: Sequence[str], prepared: str 
             data = stdio.read()
             received, eof = received + data, not data
         manifest_sent = prepared is not None and _answer_initialize(stdio, received, prepared)
-        if manifest_sent:
-            from .definition import Definition as Loaded
-
-            Loaded.checked = False
         definition = load()
         from .core.redaction.redactor import Redactor
         from .core.redaction.secret_names import secret_variables

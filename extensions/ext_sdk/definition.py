@@ -90,8 +90,8 @@ class Definition:
     """Definition of an extension: everything that its server and its manifest need.
 
     Attributes:
-        checked: operations are checked when they are added. False after a prepared manifest was sent: it was made from
-            them, and a host waits.
+        checked: operations are checked when they are added. False in a process that serves a host with a prepared
+            manifest, which was made from them.
 
     Args:
         description: one sentence.
