@@ -25,6 +25,7 @@ OUTCOME = {f"{name}?" if name in {"status", "body", "failure"} else name: text f
 MOCK = {
     "calls": "number of calls",
     "unmatched": "number of calls that matched no route",
+    "recorded?": "number of responses recorded, if `upstream` is given",
     "state": "state of the mock; the first one is `start` unless it is given",
     "journalFile": "path of a file with one line of JSON per call, without secrets",
 }
@@ -95,7 +96,11 @@ FAILURES = {
         CAPTURE,
     ),
     "session": ("`baseUrl` or a header is invalid",),
-    "mock-start": ("a mock of this name is already running", "the port is in use"),
+    "mock-start": (
+        "a mock of this name is already running",
+        "the port is in use, or the address is not one of this machine",
+        "the host of `upstream` comes from a variable, and `allowHosts` of the configuration does not list it",
+    ),
     "mock-verify": (
         NO_MOCK,
         "the calls do not match `calls` or `unmatched`; the error shows the closest calls",
@@ -303,6 +308,20 @@ EXAMPLES: dict[str, dict[str, list[tuple[str, dict[str, object]]]]] = {
                 },
             ),
             ("mock-stop", {"name": "host"}),
+        ],
+        "Record a real server: what no route matches is forwarded, and the responses are written as routes": [
+            (
+                "mock-start",
+                {
+                    "name": "shop",
+                    "routes": [{"path": "/items/8", "answer": {"status": 410}}],
+                    "upstream": {"url": "http://127.0.0.1:8080", "record": "shop-routes.json"},
+                    "as": "shop",
+                },
+            ),
+            ("request", {"url": "${shop.url}/items/7", "expect": {"body": {"jsonContains": {"name": "lamp"}}}}),
+            ("mock-verify", {"name": "shop", "calls": [{"route": "upstream", "exactly": 1}]}),
+            ("mock-stop", {"name": "shop"}),
         ],
         "TLS, with the certificate authority of the mock": [
             (

@@ -73,7 +73,9 @@ class Mock(NamedTuple):
 
     def counts(self) -> dict[str, str | int | bool]:
         """Return the outputs about the requests received."""
-        return {
+        upstream = self.router.upstream
+        recorded: dict[str, str | int | bool] = {"recorded": upstream.count} if upstream else {}
+        return recorded | {
             "calls": self.journal.count,
             "unmatched": self.journal.unmatched,
             "state": self.router.state,

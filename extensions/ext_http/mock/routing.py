@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import threading
 from collections import Counter
+from contextlib import suppress
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 from msgspec import UNSET, Meta, UnsetType
@@ -27,9 +28,11 @@ if TYPE_CHECKING:
     from .journal import Journal
     from .request import ReceivedRequest
     from .response import Renderer
+    from .upstream import Forwarder
 
 
 Part = Annotated[str, Meta(min_length=1)]
+UPSTREAM = "upstream"  # in place of the label of a route
 _METHOD = "^[A-Z][A-Z0-9_-]{0,31}$"
 
 # Not as `pattern`, for the reason given at response.expectations.StatusRange.
@@ -252,6 +255,7 @@ class Router:
         hints: explain in responses of the mock itself why the request failed.
         workdir: of files that bodies are compared with.
         state: the first state.
+        upstream: responds if no route matches, instead of `otherwise`.
 
     Attributes:
         known: routes by label, also those that were removed, for checks of previous requests.
@@ -270,7 +274,9 @@ class Router:
         workdir: Path,
         journal: Journal,
         state: str,
+        upstream: Forwarder | None = None,
     ) -> None:
+        self.upstream = upstream
         self._name = name
         self._routes = tuple(routes)
         self.known = {route.label: route for route in routes}
@@ -285,7 +291,11 @@ class Router:
         self.counts: Counter[str] = Counter()
 
     def close(self) -> None:
-        """Stop the process that runs regular expressions."""
+        """Stop the process that runs regular expressions, and the upstream client after its last recording."""
+        if self.upstream:
+            with suppress(ext_sdk.OperationFailed):  # mock-stop reports it
+                self.upstream.write()
+            self.upstream.close()
         self._searcher.end()
 
     @property
@@ -343,6 +353,9 @@ class Router:
             if route := self._select(request):
                 label = route.label
                 response = self._renderer.render(answer_for(request.count, route.answer), request)
+            elif self.upstream:
+                label = UPSTREAM
+                response, problem = self.upstream.respond(request)
             else:
                 miss = self._miss(request)
                 if self._otherwise is not None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import ipaddress
 import json
 import math
+from pathlib import Path
 from typing import Annotated
 
 from msgspec import UNSET, Meta, UnsetType, field
@@ -14,7 +16,8 @@ from ext_http.config import HttpConfig
 from ext_http.mock.registry import Mock, MockAddresses, MockName, Mocks
 from ext_http.mock.request import Limits
 from ext_http.mock.response import Answer
-from ext_http.mock.routing import Route  # noqa: TC001 - msgspec reads it
+from ext_http.mock.routing import UPSTREAM, Route
+from ext_http.mock.upstream import Upstream
 from ext_http.mock.verification import MAX_SHOWN, CallExpectation, Verification, listed
 from ext_http.response.header_check import CheckContext
 from ext_sdk.capture import Captured, check_names
@@ -27,13 +30,17 @@ from ext_sdk.polling import attempts_until, interruptible
 State = Annotated[str, Meta(min_length=1)]
 
 
-class MockStart(ext_sdk.Args):
+class MockStart(ext_sdk.Args, any_of=("routes", "upstream")):
     """Arguments of `mock-start`."""
 
     name: MockName = "mock"
-    routes: Annotated[
-        list[Route], Meta(min_length=1, description="Routes; the first that matches a request responds to it")
-    ]
+    routes: Annotated[list[Route], Meta(description="Routes; the first that matches a request responds to it")] = field(
+        default_factory=list
+    )
+    upstream: Annotated[
+        Upstream | UnsetType,
+        Meta(description="Server that requests are forwarded to if no route matches, and that can be recorded"),
+    ] = UNSET
     otherwise: Annotated[
         Answer | UnsetType,
         Meta(
@@ -66,6 +73,8 @@ class MockStart(ext_sdk.Args):
         labels = [route.label for route in self.routes]
         if duplicates := sorted({label for label in labels if labels.count(label) > 1}):
             raise ValueError(f"routes: {duplicates[0]!r:.100} occurs twice; set a different `name` for each")
+        if self.upstream is not UNSET and (self.otherwise is not UNSET or UPSTREAM in labels):
+            raise ValueError(f"upstream responds if no route matches: omit otherwise, and routes named {UPSTREAM!r}")
         try:
             ipaddress.ip_address(self.host)
         except ValueError:
@@ -105,6 +114,7 @@ def create_mock(args: MockStart, context: ext_sdk.Context) -> Mock:
     from ext_http.mock.response import Renderer
     from ext_http.mock.routing import Router
     from ext_http.mock.server import Server, server_context
+    from ext_http.mock.upstream import Forwarder
 
     otherwise = None if isinstance(args.otherwise, UnsetType) else args.otherwise
     answers = [answer for route in args.routes for answer in route.answers()]
@@ -120,6 +130,13 @@ def create_mock(args: MockStart, context: ext_sdk.Context) -> Mock:
                 raise ext_sdk.InvalidArgs(
                     "hostNames", f"expected names of hosts, found one that is not: {error}"
                 ) from None
+    upstream = None
+    if isinstance(args.upstream, Upstream):
+        config = context.config_as(HttpConfig)
+        with os_errors("read", config.ca_file):
+            ca = Path(config.ca_file).read_text(encoding="utf-8", errors="replace") if config.ca_file else ""
+        allow = (*config.allow_hosts, *context.state(Mocks).addresses())
+        upstream = Forwarder(args.upstream, context, ca=ca, allow=allow, redact=journal.redact)
     router = Router(
         args.name,
         routes=args.routes,
@@ -129,6 +146,7 @@ def create_mock(args: MockStart, context: ext_sdk.Context) -> Mock:
         workdir=context.workdir,
         journal=journal,
         state=args.state,
+        upstream=upstream,
     )
     address = ipaddress.ip_address(args.host)
     if address.is_unspecified:  # the URL is for clients on this machine
@@ -141,6 +159,9 @@ def create_mock(args: MockStart, context: ext_sdk.Context) -> Mock:
             args.host, args.port, respond=router.respond, journal=journal, limits=args.limits, tls=tls, hints=args.hints
         )
     except OSError as error:
+        if error.errno == errno.EADDRNOTAVAIL:
+            text = f"host: expected an address of this machine, or 0.0.0.0 for all of them, found {args.host}"
+            raise ext_sdk.OperationFailed(f"can't listen at {args.host}", error=text) from error
         found, remedy = f"found {args.port}: {error.strerror or error}", "0 selects a free one"
         if holder := addresses.holder(f"{host}:{args.port}"):
             found += f", {holder} listens on it"
@@ -247,7 +268,7 @@ def mock_verify(args: MockVerify, context: ext_sdk.Context) -> ext_sdk.Result:
     until there is a request too many. `capture` in `calls` outputs parts of what the agent sent.
     """
     mock = context.state(Mocks).get(args.name)
-    labels = list(mock.router.known)
+    labels = [*mock.router.known, *([UPSTREAM] if mock.router.upstream else [])]
     for index, expectation in enumerate(args.calls):
         route = expectation.route
         if isinstance(route, str) and route not in labels:
@@ -320,6 +341,9 @@ def mock_stop(args: MockStop, context: ext_sdk.Context) -> ext_sdk.Result:
         if not args.ignore_missing:
             mocks.get(args.name)  # raises OperationFailed with the names of running mocks
         return ext_sdk.Result.ok(f"mock {args.name!r} is not running, nothing to stop")
+    mock.server.close()
+    if mock.router.upstream:
+        mock.router.upstream.write()
     mock.close()
     routes = {label: mock.router.counts[label] for label in mock.router.known}
     outputs = mock.counts() | {"routes": json.dumps(routes, ensure_ascii=False)}

@@ -1,0 +1,207 @@
+"""Upstream server of a mock: forwards requests that no route matches, and records its responses as routes."""
+
+from __future__ import annotations
+
+import base64
+import json
+import threading
+from typing import TYPE_CHECKING, Annotated
+from urllib.parse import quote
+
+from msgspec import UNSET, Meta, UnsetType
+
+import ext_sdk
+from ext_http.client.errors import ExchangeFailed
+from ext_http.client.settings import Settings, Tls
+from ext_http.client.url import Guard, host_is_literal, parse
+from ext_sdk.expect.json_equality import NotJson
+from ext_sdk.expect.json_equality import parse as parse_json
+from ext_sdk.files import Workdir, os_errors
+
+from .response import STATUS_WITHOUT_BODY, MockResponse, plain_response
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from .request import ReceivedRequest
+
+TIMEOUT_SECONDS = 30.0
+MAX_BODY = 16 * 1024 * 1024  # bytes of a response
+MAX_RECORDED = 1000  # responses
+MAX_RECORDED_BYTES = 64 * 1024 * 1024  # of their bodies
+# Headers of one connection (RFC 9110, 7.6.1), or computed from the message.
+HOP_BY_HOP = frozenset(
+    {
+        "connection",
+        "keep-alive",
+        "proxy-authenticate",
+        "proxy-authorization",
+        "proxy-connection",
+        "te",
+        "trailer",
+        "transfer-encoding",
+        "upgrade",
+        "host",
+        "content-length",
+        "accept-encoding",
+        "content-encoding",
+        "expect",
+    }
+)
+NOT_RECORDED = HOP_BY_HOP | {"date", "server", "set-cookie"}
+
+
+class Upstream(ext_sdk.Args):
+    """Server that responds to requests that no route matches."""
+
+    url: Annotated[
+        str, Meta(min_length=1, description="http:// or https:// URL; the path of a request is appended to it")
+    ]
+    record: Annotated[
+        Annotated[str, Meta(min_length=1)] | UnsetType,
+        Meta(description="File of the workdir for the responses as routes, in JSON, without secrets"),
+    ] = UNSET
+
+
+class Forwarder:
+    """Forwards requests to the upstream server. Thread-safe.
+
+    Args:
+        settings: of the client, apart from the guard.
+        allow: patterns of `allowHosts`.
+        redact: removes secrets from the file.
+
+    Raises:
+        InvalidArgs: the URL is not valid.
+        OperationFailed: the host is refused, or the file can't be written.
+    """
+
+    def __init__(
+        self,
+        upstream: Upstream,
+        context: ext_sdk.Context,
+        *,
+        ca: str,
+        allow: Sequence[str],
+        redact: Callable[[str], str],
+    ) -> None:
+        from ext_http.client.client import Client
+
+        given = context.given.get("upstream")
+        written = given.get("url") if isinstance(given, dict) else upstream.url
+        target = parse(upstream.url, "upstream.url")
+        literal = isinstance(written, str) and host_is_literal(written, upstream.url)
+        guard = Guard(tuple(map(str.lower, allow)), target._replace(literal=literal).trusted)
+        guard.check_host(target.origin.host, target.origin.port)
+        self.url = target.url.partition("?")[0].rstrip("/")
+        self._base = self.url[len(str(target.origin)) :]
+        self._path = upstream.record if isinstance(upstream.record, str) else ""
+        self._workdir = Workdir(context.workdir)
+        self._redact = redact
+        self._lock = threading.Lock()
+        self._recorded: dict[tuple[str, str, bytes], tuple[ReceivedRequest, list[dict[str, object]]]] = {}
+        self._room = MAX_RECORDED_BYTES
+        self.count = 0
+        self._stopped = threading.Event()
+        self.write()
+        self._client = Client(Settings(guard, Tls(ca=ca)))
+
+    def respond(self, request: ReceivedRequest) -> tuple[MockResponse, str]:
+        """Return the response of the upstream server; or a plain 502, and the reason."""
+        from ext_http.client.client import Outgoing
+        from ext_http.client.network import ExchangeDeadline
+
+        path = (
+            request.target
+            if request.target.startswith("/")
+            else f"/{request.target.partition('://')[2].partition('/')[2]}"
+        )
+        headers = tuple((name, value) for name, value in request.headers if name.lower() not in HOP_BY_HOP)
+        outgoing = Outgoing(request.method, self.url + path, headers, request.body or None, raw=self._base + path)
+        deadline = ExchangeDeadline(ext_sdk.Deadline(TIMEOUT_SECONDS, self._stopped))
+        try:
+            received = self._client.send(outgoing, deadline, limit=MAX_BODY)
+        except ExchangeFailed as failure:
+            return plain_response(502), f"the upstream server did not respond: {failure.message}"
+        if received.truncated or received.status < 200:
+            return plain_response(502), f"a response with status {received.status}, or a body over {MAX_BODY:,} bytes"
+        kept = [(name, value) for name, value in received.headers if name.lower() not in HOP_BY_HOP]
+        body = None if received.status in STATUS_WITHOUT_BODY else received.body
+        self._record(request, received.status, kept, body)
+        return MockResponse(received.status, kept, body), ""
+
+    def _record(
+        self, request: ReceivedRequest, status: int, headers: Sequence[tuple[str, str]], body: bytes | None
+    ) -> None:
+        answer: dict[str, object] = {"status": status}
+        named: dict[str, object] = {}
+        for name, value in headers:
+            if name.lower() not in NOT_RECORDED:
+                known = named.get(name)
+                named[name] = (
+                    _escaped(value)
+                    if known is None
+                    else [*(known if isinstance(known, list) else [known]), _escaped(value)]
+                )
+        answer |= {"headers": named} if named else {}
+        if body:
+            try:
+                text = body.decode()
+                answer |= {"json": _escaped(parse_json(text))}
+            except NotJson:
+                answer |= {"text": _escaped(body.decode())}
+            except UnicodeDecodeError:
+                answer |= {"base64": base64.b64encode(body).decode()}
+        with self._lock:
+            self._room -= len(body or b"") + len(request.body)
+            if not self._path or self.count >= MAX_RECORDED or self._room < 0:
+                return
+            self.count += 1
+            _, answers = self._recorded.setdefault((request.method, request.target, request.body), (request, []))
+            if not answers or answers[-1] != answer:  # the last one repeats
+                answers.append(answer)
+
+    def write(self) -> None:
+        """Write the recorded routes. Raises OperationFailed if the file can't be written."""
+        if not self._path:
+            return
+        with self._lock:
+            routes = [
+                _route(number, request, answers)
+                for number, (request, answers) in enumerate(self._recorded.values(), start=1)
+            ]
+        lines = ",\n".join(self._redact(json.dumps(route, ensure_ascii=False)) for route in routes)
+        with os_errors("write", self._path), self._workdir.writing(self._path, parents=True) as file:
+            file.write(f'{{"routes": [\n{lines}\n]}}\n'.encode("utf-8", "backslashreplace"))
+
+    def close(self) -> None:
+        """End requests that are being forwarded, and close connections."""
+        self._stopped.set()
+        self._client.close()
+
+
+def _route(number: int, request: ReceivedRequest, answers: list[dict[str, object]]) -> dict[str, object]:
+    """Return a recorded request and its responses as a route."""
+    query: dict[str, list[str]] = {}
+    for name, value in request.query:
+        query.setdefault(name, []).append(value)
+    path = quote(request.path, safe="/:@!$&'()*+,;=~")
+    route: dict[str, object] = {"name": f"{number} {request.method} {path}", "method": request.method, "path": path}
+    route |= {"query": query} if query else {}
+    if request.body and isinstance(text := request.decoded, str):
+        try:
+            route |= {"body": {"jsonEquals": parse_json(text)}}
+        except NotJson:
+            route |= {"body": {"exactly": text}}
+    return route | {"answer": answers if len(answers) > 1 else answers[0]}
+
+
+def _escaped(value: object) -> object:
+    """Return a JSON value whose strings are literal texts, not templates."""
+    if isinstance(value, str):
+        return value.replace("$(", "$$(").replace("${", "$${")
+    if isinstance(value, list):
+        return [_escaped(item) for item in value]
+    if isinstance(value, dict):
+        return {name: _escaped(item) for name, item in value.items()}
+    return value
