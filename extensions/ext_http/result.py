@@ -15,7 +15,8 @@ from ext_http.response.events import MEDIA_TYPE, events_json
 from ext_http.response.expectations import DEFAULT_STATUS, Expect
 from ext_http.response.header_check import cookies_of
 from ext_http.response.outcome import RequestExpect, check_failure, check_outcome
-from ext_sdk.capture import CaptureArgs, Captured, NotFound, capture_all, check_names, find_in_text
+from ext_sdk.capture import CaptureArgs, Captured, capture_all, check_names, find_in_text
+from ext_sdk.capture_filters import NotFound
 from ext_sdk.core.text import counted
 from ext_sdk.expect import failure_text, summary
 
@@ -91,7 +92,7 @@ def capture_response(
         return find_in_text(capture, text, searcher, kind="" if capture.type is UNSET else capture.type)
 
     sources = {"body", *(capture.from_ for capture in captures.values() if capture.from_ == "events")}
-    return capture_all(captures, find, dict.fromkeys(sources, response.text), secrets)
+    return capture_all(captures, find, dict.fromkeys(sources, response.text), secrets, searcher)
 
 
 DEFAULT = Expect(status=DEFAULT_STATUS)

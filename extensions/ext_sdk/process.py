@@ -289,6 +289,7 @@ def check_command(
     *,
     redact: Redact = str,
     searcher: Searcher | None = None,
+    workdir: Path | None = None,
     running: bool = False,
     any_end: bool = False,
 ) -> list[Check]:
@@ -296,7 +297,7 @@ def check_command(
 
     Args:
         redact: redacts the parts of the output that failures show: `context.secrets.redact`.
-        searcher: see check_text.
+        searcher, workdir: see check_text.
         running: the command still runs, so its exit status is unknown.
         any_end: exit code 0 is not the default, because the command is still running or was stopped.
     """
@@ -318,7 +319,7 @@ def check_command(
     for name, output in run.outputs.items():
         text: Text | UnsetType = getattr(expectation, name)
         if not isinstance(text, UnsetType):
-            checks += check_text(text, output.text, where=name, searcher=searcher, redact=redact)
+            checks += check_text(text, output.text, where=name, searcher=searcher, redact=redact, workdir=workdir)
             if output.lost:
                 kept = f"{output.size} bytes, of which {output.lost} were not kept (outputLimit)"
                 checks.append(Check.failed("to be checked completely", kept, where=name))

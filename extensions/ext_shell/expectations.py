@@ -128,12 +128,13 @@ class FileExpectation(Expectation):
         return AssertFile(path=path, **given)
 
 
-def check_files(expectations: Mapping[str, FileExpectation], context: Context, searcher: Searcher) -> list[Check]:
+def check_files(expectations: Mapping[str, str | FileExpectation], context: Context, searcher: Searcher) -> list[Check]:
     """Check files once, given the expectations by path. Raises OperationFailed if a path leads out of the workdir."""
     checks: list[Check] = []
     for path, expectation in expectations.items():
         workdir = workdir_for(context, path)
-        checks += FileCheck(expectation.as_arguments(path), workdir, context, searcher).checks()
+        wanted = FileExpectation(content=expectation) if isinstance(expectation, str) else expectation
+        checks += FileCheck(wanted.as_arguments(path), workdir, context, searcher).checks()
     return checks
 
 
@@ -231,7 +232,14 @@ class FileCheck:
                 found = f"byte 0x{data[error.start]:02x} at offset {error.start:,}"
                 return [*checks, Check.failed("to be UTF-8", found, where=args.path)]
             redact = self._context.secrets.redact
-            checks += check_text(args.content, text, where=args.path, searcher=self._searcher, redact=redact)
+            checks += check_text(
+                args.content,
+                text,
+                where=args.path,
+                searcher=self._searcher,
+                redact=redact,
+                workdir=self._context.workdir,
+            )
         return checks
 
 
@@ -323,8 +331,8 @@ class RunExpectation(CommandExpectation):
     """Expected exit, output, files and duration of a command; all given members must hold."""
 
     files: Annotated[
-        Annotated[dict[Part, FileExpectation], Meta(min_length=1)] | UnsetType,
-        Meta(description="Files in the working directory, by path"),
+        Annotated[dict[Part, str | FileExpectation], Meta(min_length=1)] | UnsetType,
+        Meta(description="Files in the working directory, by path: the expected text, or an object"),
     ] = UNSET
     duration: Annotated[DurationExpectation | UnsetType, Meta(description="Duration of the run")] = UNSET
 
@@ -354,6 +362,7 @@ def check_run(
         run,
         redact=context.secrets.redact,
         searcher=searcher,
+        workdir=context.workdir,
         running=running,
         any_end=any_end,
     )

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from msgspec import UNSET, Meta, UnsetType, field
 
 import ext_sdk
-from ext_sdk.capture import CaptureArgs, Captured, NotFound, capture_all, find_in_text
+from ext_sdk.capture import CaptureArgs, Captured, capture_all, find_in_text
+from ext_sdk.capture_filters import NotFound
 from ext_sdk.excerpt import Shown, Sizes, write_excerpt
 from ext_sdk.expect import Check, failure_text, section, summary
 
@@ -82,7 +83,7 @@ def capture_streams(
             value = lines[index].removesuffix("\r")
         return value.strip() if capture.trim else value
 
-    return capture_all(captures, find, streams, context.secrets)
+    return capture_all(captures, find, streams, context.secrets, searcher)
 
 
 def end_of(shown: Shown, name: str) -> str:

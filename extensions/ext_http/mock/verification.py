@@ -8,7 +8,8 @@ from msgspec import UNSET, Meta, UnsetType, field
 
 import ext_sdk
 from ext_http.client.response import values_of
-from ext_sdk.capture import CaptureArgs, NotFound, capture_all, find_in_text
+from ext_sdk.capture import CaptureArgs, capture_all, find_in_text
+from ext_sdk.capture_filters import NotFound
 from ext_sdk.core.text import counted
 from ext_sdk.expect import Check
 from ext_sdk.expect.check import failures
@@ -188,7 +189,7 @@ class Verification:
                 raise NotFound(f"{counted(len(matching), 'matching request')}, where number {capture.call} is needed")
             return self._find(capture, matching[position])
 
-        return capture_all(captures, find, {}, secrets)
+        return capture_all(captures, find, {}, secrets, self._context.searcher)
 
     def _find(self, capture: RequestCapture, call: Call) -> str:
         """Return the captured part of a call. Raises NotFound."""

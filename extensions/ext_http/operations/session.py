@@ -8,6 +8,7 @@ from msgspec import UNSET, Meta, UnsetType, field
 
 import ext_sdk
 from ext_http.client.url import check
+from ext_http.request.body import Scalar, scalar
 from ext_http.request.secrets import Secret, resolve_secret
 from ext_http.request.send import Headers
 from ext_http.request.session_store import SessionName, Sessions
@@ -19,7 +20,7 @@ class SessionArgs(ext_sdk.Args):
     name: Annotated[SessionName, Meta(description="Name of the session")]
     base_url: Annotated[str | UnsetType, Meta(description="Base of a `url` that begins with /")] = UNSET
     headers: Annotated[
-        dict[str, str], Meta(description="Headers of every request, unless the request sets its own")
+        dict[str, Scalar], Meta(description="Headers of every request, unless the request sets its own")
     ] = field(default_factory=dict)
     secret_headers: Annotated[dict[str, Secret], Meta(description="Headers whose values are redacted")] = field(
         default_factory=dict
@@ -42,7 +43,7 @@ def session(args: SessionArgs, context: ext_sdk.Context) -> ext_sdk.Result:
         check(args.base_url, "baseUrl")
         given = context.given.get("baseUrl")
         stored.base_url, stored.base_given = args.base_url, given if isinstance(given, str) else args.base_url
-    headers = dict(args.headers)
+    headers = {name: scalar(value) for name, value in args.headers.items()}
     for name, secret in args.secret_headers.items():
         headers[name] = resolve_secret(secret, f"secretHeaders.{name}", context)
     for name, value in headers.items():

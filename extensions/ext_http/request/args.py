@@ -47,7 +47,7 @@ class ServerArgs(ext_sdk.Args):
         str, Meta(min_length=1, description="http:// or https:// URL; one that begins with / is relative to baseUrl")
     ]
     headers: Annotated[
-        dict[str, str | FromEnv | list[str]],
+        dict[str, str | bool | int | float | FromEnv | list[str]],
         Meta(description="Headers; a list repeats one. Values are redacted if the name looks secret"),
     ] = field(default_factory=dict)
     secret_headers: Annotated[

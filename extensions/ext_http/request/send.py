@@ -26,7 +26,7 @@ from ext_sdk.core.redaction.secret_names import looks_secret
 from ext_sdk.files import Workdir, os_errors
 
 from .auth import Credentials, credentials_for
-from .body import EncodedBody, encode
+from .body import EncodedBody, encode, scalar
 from .secrets import read_pem, resolve_secret, resolve_value
 from .session_store import Session, Sessions
 
@@ -238,6 +238,8 @@ class PreparedRequest:
             for name, value in self._session.headers.items():
                 headers.set(name, value, "headers", secret=name.lower() in self._session.secret_headers)
         for name, given in args.headers.items():
+            if isinstance(given, (bool, int, float)):
+                given = scalar(given)  # noqa: PLW2901
             values = given if isinstance(given, list) else resolve_value(given, f"headers.{name}", context)
             headers.set(name, values, "headers")
         for name, secret in args.secret_headers.items():

@@ -95,10 +95,16 @@ class HeaderExpectation(Expectation):
         return TextExpectation(**given, ignore_case=self.ignore_case) if given else None
 
 
-# As users write it: a value, the values of a repeated header in order, or an object.
-Header = str | Annotated[list[str], Meta(min_length=1)] | HeaderExpectation
+# As users write it: a value, the values of a repeated header in order, or an object. Numbers and booleans are as JSON.
+Scalar = str | bool | int | float
+Header = Scalar | Annotated[list[str], Meta(min_length=1)] | HeaderExpectation
 Name = Annotated[str, Meta(pattern="^[!#$%&'*+.^_`|~0-9A-Za-z-]+$")]
 Headers = Annotated[dict[Name, Header], Meta(min_length=1)]
+
+
+def scalar_text(value: Scalar) -> str:
+    """Return a header value as text: `true` for True."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def check_headers(
@@ -107,7 +113,12 @@ def check_headers(
     """Check headers against expectations by name; names are case-insensitive."""
     checks: list[Check] = []
     for name, expectation in expectations.items():
-        checks += check_values(expectation, values_of(name, headers), f"header {name}", context.redacted_as(name))
+        values = values_of(name, headers)
+        if name.lower() == "content-type" and isinstance(expectation, str) and ";" not in expectation:
+            # A media type matches one with parameters, such as `; charset=utf-8`.
+            wanted = expectation.strip().lower()
+            values = [expectation if value.partition(";")[0].strip().lower() == wanted else value for value in values]
+        checks += check_values(expectation, values, f"header {name}", context.redacted_as(name))
     return checks
 
 
@@ -234,7 +245,10 @@ def check_values(expectation: Header, values: Sequence[str], where: str, context
     if isinstance(expectation, list):
         expected, found = _listed(expectation, context), _listed(values, context)
         return [Check(list(values) == expectation, "to be", expected, found, where=where)]
-    wanted = HeaderExpectation(equals=expectation) if isinstance(expectation, str) else expectation
+    if isinstance(expectation, HeaderExpectation):
+        wanted = expectation
+    else:
+        wanted = HeaderExpectation(equals=scalar_text(expectation))
     checks = []
     if not isinstance(wanted.exists, UnsetType):
         what = "to exist" if wanted.exists else "not to exist"

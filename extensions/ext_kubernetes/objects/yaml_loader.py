@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ext_sdk.core.text import cut
+from ext_sdk.expect import documents
+from ext_sdk.expect.documents import yaml_documents
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterator
-
-    import yaml
+    from collections.abc import Iterator
 
 
 Object = dict[str, object]  # a Kubernetes object as JSON
@@ -22,12 +22,8 @@ UNREPLACED = (  # hint for the failure of a manifest with a reference in it
     "metadata, …) as arguments, in which it is replaced"
 )
 
-MOST_DEPTH = 200  # levels of nesting
-MOST_VALUES = 1_000_000  # of a document, after its aliases are expanded
 
-
-class NotYaml(ValueError):
-    """A text is not valid YAML; str() is the place and the reason."""
+NotYaml = documents.NotYaml
 
 
 class NotAnObject(ValueError):
@@ -36,7 +32,7 @@ class NotAnObject(ValueError):
 
 def load_yaml(text: str) -> object:
     """Return the value of the first document. Raises NotYaml."""
-    documents = [value for _, value in _documents(text)]
+    documents = [value for _, value in yaml_documents(text)]
     return documents[0] if documents else None
 
 
@@ -54,7 +50,7 @@ def objects_of(text: str, where: str) -> list[tuple[Object, str]]:
         NotAnObject: a document has no apiVersion or kind.
     """
     objects: list[tuple[Object, str]] = []
-    for line, value in _documents(text, where):
+    for line, value in yaml_documents(text, where):
         place = f"{where}, line {line}"
         if value is not None:
             objects += [(item, place) for item in flatten(value, place)]
@@ -76,88 +72,6 @@ def flatten(value: object, place: str) -> Iterator[Object]:
             yield from flatten(item, f"{place}, items[{number}]")
     else:
         yield value
-
-
-def _documents(text: str, where: str = "") -> Iterator[tuple[int, object]]:
-    """Yield each document with the number of its first line."""
-    import yaml
-
-    try:
-        # Deep nesting is rejected before objects are constructed, because the library recurses in C.
-        depth, aliases = 0, False
-        parser = yaml.CSafeLoader(text)
-        while parser.check_event():
-            event = parser.get_event()
-            if isinstance(event, yaml.CollectionStartEvent):
-                depth += 1
-                if depth > MOST_DEPTH:
-                    line = event.start_mark.line + 1 if event.start_mark else 0
-                    raise NotYaml(f"{where}, line {line}: more than {MOST_DEPTH} levels deep")
-            elif isinstance(event, yaml.CollectionEndEvent):
-                depth -= 1
-            aliases = aliases or isinstance(event, yaml.AliasEvent)
-        loader = _loader_class()(text)
-        try:
-            while loader.check_node():
-                node = loader.get_node()
-                if node is not None:
-                    value = loader.construct_document(node)
-                    if aliases:
-                        _check_size(value, {}, where)
-                    yield node.start_mark.line + 1, value
-        finally:
-            loader.dispose()
-    except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
-        place = f"{where}, line {mark.line + 1}" if mark else where
-        raise NotYaml(f"{place.removeprefix(', ')}: {error.problem or error.context}") from error
-    except yaml.YAMLError as error:
-        raise NotYaml(f"{where}: {error}") from error
-
-
-def _check_size(value: object, known: dict[int, int], where: str) -> int:
-    """Return the number of values after all aliases are expanded. Raises NotYaml: a few lines can mean billions."""
-    if not isinstance(value, (dict, list)):
-        return 1
-    if id(value) not in known:
-        known[id(value)] = MOST_VALUES + 1  # a value that contains itself is endless
-        inner = value.values() if isinstance(value, dict) else value
-        known[id(value)] = 1 + sum(_check_size(member, known, where) for member in inner)
-    if known[id(value)] > MOST_VALUES:
-        raise NotYaml(f"{where}: aliases expand to more than {MOST_VALUES:,} values")
-    return known[id(value)]
-
-
-def _loader_class() -> type[yaml.CSafeLoader]:
-    """Return a loader for objects: keys and dates are strings, duplicate keys are errors, `yes` is a boolean."""
-    import yaml
-
-    class Loader(yaml.CSafeLoader):
-        """Loader that keeps keys as strings: `on: …` is a field of that name, not `true`."""
-
-        def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, object]:
-            scalars = [key for key, _ in node.value if isinstance(key, yaml.ScalarNode) and key.tag != _MERGE]
-            seen: set[str] = set()
-            for key in scalars:
-                if key.value in seen:
-                    raise yaml.constructor.ConstructorError(
-                        problem=f"duplicate key {key.value!r}", problem_mark=key.start_mark
-                    )
-                seen.add(key.value)
-            self.flatten_mapping(node)
-            for key, _ in node.value:
-                if isinstance(key, yaml.ScalarNode):
-                    key.tag = _TEXT
-            return super().construct_mapping(node, deep)
-
-    Loader.yaml_implicit_resolvers = {
-        first: [(tag, pattern) for tag, pattern in resolvers if tag != _DATE]
-        for first, resolvers in yaml.CSafeLoader.yaml_implicit_resolvers.items()
-    }
-    return Loader
-
-
-_MERGE, _TEXT, _DATE = (f"tag:yaml.org,2002:{name}" for name in ("merge", "str", "timestamp"))
 
 
 def dump_yaml(value: object) -> str:

@@ -101,7 +101,13 @@ def exec_(args: Exec, context: ext_sdk.Context) -> ext_sdk.Result:
             found = f"{streams[stream].size:,} bytes, of which {lost:,} were discarded; write less, or filter it there"
             checks.append(Check.failed("to be checked completely", found, where=stream))
         else:
-            checks += check_text(expected, streams[stream].text, where=stream, redact=context.secrets.redact)
+            checks += check_text(
+                expected,
+                streams[stream].text,
+                where=stream,
+                redact=context.secrets.redact,
+                workdir=context.workdir,
+            )
     result = conclude(checks, done=f"Ran a command in {label}, exit code {executed.code}", outputs=outputs)
     stderr = context.secrets.redact(executed.stderr.text).strip()
     if not result.success and stderr and executed.code:

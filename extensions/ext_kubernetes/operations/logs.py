@@ -189,7 +189,14 @@ class _LogReader:
             self._checks = (
                 [too_long(", ".join(self._cut))]
                 if self._cut
-                else check_text(self._args.expect, self._log, where="log", searcher=searcher, redact=redact)
+                else check_text(
+                    self._args.expect,
+                    self._log,
+                    where="log",
+                    searcher=searcher,
+                    redact=redact,
+                    workdir=self._context.workdir,
+                )
             )
 
     def _result(self) -> ext_sdk.Result:

@@ -239,7 +239,13 @@ class _JobRun:
             elif log.cut:
                 checks.append(too_long("the pod"))
             else:
-                checks += check_text(expect.log, log.text, where="log", redact=self._context.secrets.redact)
+                checks += check_text(
+                    expect.log,
+                    log.text,
+                    where="log",
+                    redact=self._context.secrets.redact,
+                    workdir=self._context.workdir,
+                )
         return checks
 
 

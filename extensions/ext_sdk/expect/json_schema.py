@@ -15,12 +15,17 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Annotated
+
+from msgspec import Meta, UnsetType
 
 from ext_sdk.core.text import suggest
+from ext_sdk.errors import OperationFailed
+from ext_sdk.files import Workdir, os_errors
 
 from .check import Check, Json, quoted, redact_named, shown
-from .json_equality import member_path, type_name
-from .regex import TIME_UP
+from .json_equality import NotJson, member_path, parse, type_name
+from .regex import TIME_UP, Searcher
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -200,6 +205,8 @@ def _schemas(schema: object, path: str) -> Iterator[tuple[str, dict[str, object]
 
 
 Schema = dict[str, Json]
+SchemaFile = Annotated[str, Meta(min_length=1)]
+MAX_SCHEMA_BYTES = 1024 * 1024  # of a file with a schema
 LIMIT = 5.0  # seconds for one document
 GRACE = 3.0  # seconds until a child that survives its own alarm is killed
 _WORKER = str(Path(__file__).with_name("json_schema_worker.py"))
@@ -225,9 +232,7 @@ def problem(schema: object) -> str:
         return "the schema is nested too deeply"
 
 
-def check_schema(
-    schema: Schema, text: str, document: object, *, where: str, limit: float = LIMIT, redact: Redact = str
-) -> Check:
+def check_schema(schema: Schema, document: object, *, where: str, limit: float = LIMIT, redact: Redact = str) -> Check:
     """Validate a document by a schema, `format` included.
 
     Args:
@@ -238,7 +243,7 @@ def check_schema(
     Raises:
         SchemaFailed, SchemaTooSlow: see there.
     """
-    answer = _ask(schema, text, limit)
+    answer = _ask(schema, json.dumps(document), limit)
     if "wrong" in answer:
         raise SchemaFailed(f"the schema can't be used: {answer['wrong']}")
     if not answer["errors"]:
@@ -268,6 +273,52 @@ def check_schema(
         f"{shown(found, redact)} ({type_name(found)}){more}",
         where=f"{where} at ${path}",
     )
+
+
+def check_against_schemas(
+    schema: Schema | UnsetType,
+    path: str | UnsetType,
+    document: object,
+    *,
+    where: str,
+    workdir: Path | None,
+    searcher: Searcher,
+    redact: Redact,
+) -> Iterator[Check]:
+    """Yield the check of a document by a schema, and by the schema in a file, if they are given.
+
+    Raises:
+        OperationFailed: a schema or its file is not usable, whatever the document is.
+    """
+    schemas = [] if isinstance(schema, UnsetType) else [schema]
+    if not isinstance(path, UnsetType):
+        schemas.append(_schema_of(path, workdir))
+    for each in schemas:
+        try:
+            limit = min(LIMIT, searcher.remaining())
+            yield check_schema(each, document, where=where, limit=limit, redact=redact)
+        except (SchemaTooSlow, RecursionError) as error:
+            yield Check.failed("to be checked by its schema", f"an error: {error}", where=where)
+        except SchemaFailed as error:
+            raise OperationFailed(f"can't check {where} by its schema", error=f"jsonSchema: {error}") from error
+
+
+def _schema_of(path: str, workdir: Path | None) -> Schema:
+    if workdir is None:
+        raise OperationFailed(
+            f"can't read the schema {path!r}",
+            error=f"jsonSchemaFile {path!r}: this operation has no access to files; use `jsonSchema`",
+        )
+    with os_errors("read", path):
+        data = Workdir(workdir).read(path, limit=MAX_SCHEMA_BYTES)
+    try:
+        schema = parse(data.decode())
+        wrong = problem(schema)
+    except (NotJson, UnicodeDecodeError) as error:
+        schema, wrong = None, str(error)
+    if wrong or not isinstance(schema, dict):
+        raise OperationFailed(f"can't use the schema {path!r}", error=f"jsonSchemaFile {path!r}: {wrong}")
+    return schema
 
 
 def _ask(schema: Schema, text: str, limit: float) -> dict[str, object]:

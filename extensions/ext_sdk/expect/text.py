@@ -9,20 +9,25 @@ from msgspec import UNSET, Meta, UnsetType
 from ext_sdk.expect import regex
 
 from .check import Check, Expectation, Json, quoted, shown, text_lines
-from .json_equality import Lists, NotJson, TooManyComparisons, differs, parse
+from .documents import FORMAT_NAMES, Extract, Format, NotDocument, check_extract, read_document
+from .json_equality import Lists, TooManyComparisons, differs
 from .json_expectation import JsonExpectation, check_json, shown_difference
+from .json_schema import Schema, SchemaFile, check_against_schemas
+from .json_schema import problem as schema_problem
 from .numbers import Integer, check_integer
 from .regex import Searcher, SearchFailed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from pathlib import Path
 
     from .check import Redact
 
 Part = Annotated[str, Meta(min_length=1)]  # every text contains the empty one
 Parts = Part | Annotated[list[Part], Meta(min_length=1)]
-_HOW = ("ignoreCase", "lists")
+_HOW = ("ignoreCase", "lists", "format", "extract")
+_OF_DOCUMENT = ("json", "jsonEquals", "jsonContains", "jsonSchema", "jsonSchemaFile")
 T = TypeVar("T")
 
 
@@ -58,6 +63,30 @@ class TextExpectation(Expectation):
     json_contains: Annotated[
         Json | UnsetType, Meta(description="As jsonEquals, but objects may have further members")
     ] = UNSET
+    json_schema: Annotated[
+        Schema | UnsetType,
+        Meta(
+            description="JSON Schema that the document must be valid for; external references are not fetched. "
+            "`format` is checked; unknown keywords and formats are refused, except x-…"
+        ),
+    ] = UNSET
+    json_schema_file: Annotated[SchemaFile | UnsetType, Meta(description="JSON Schema in a file of the workdir")] = (
+        UNSET
+    )
+    format: Annotated[
+        Format,
+        Meta(
+            description="Format of the text, for the json… members. jsonLines: an array of the lines; yaml: an array "
+            "if there are several documents; xml: attributes are @NAME, text is #text, repeated elements are an array"
+        ),
+    ] = "json"
+    extract: Annotated[
+        Extract | UnsetType,
+        Meta(
+            description="Part of the text for the json… members; all of it by default. fenced: the first fenced code "
+            "block of this format; first: the first object or array of JSON"
+        ),
+    ] = UNSET
     lists: Annotated[
         Lists,
         Meta(
@@ -75,6 +104,11 @@ class TextExpectation(Expectation):
                     raise ValueError(f"{pattern!r:.100} is {problem}")
         if self.lists != "exact" and self.json_equals is UNSET and self.json_contains is UNSET:
             raise ValueError("`lists` applies to jsonEquals and jsonContains; neither is given")
+        check_extract(self.format, self.extract)
+        if (self.format != "json" or self.extract is not UNSET) and not set(_OF_DOCUMENT) & set(self.given()):
+            raise ValueError(f"`format` and `extract` apply to {', '.join(_OF_DOCUMENT)}; none is given")
+        if self.json_schema is not UNSET and (wrong := schema_problem(self.json_schema)):
+            raise ValueError(f"jsonSchema: {wrong}")
 
 
 # As users write it: a text that it must equal, or an object.
@@ -82,7 +116,13 @@ Text = str | TextExpectation
 
 
 def check_text(
-    expectation: Text, text: str, *, where: str, searcher: Searcher | None = None, redact: Redact = str
+    expectation: Text,
+    text: str,
+    *,
+    where: str,
+    searcher: Searcher | None = None,
+    redact: Redact = str,
+    workdir: Path | None = None,
 ) -> list[Check]:
     """Check a text against an expectation.
 
@@ -91,15 +131,20 @@ def check_text(
         where: name of the text in messages: `stdout`.
         searcher: runs the regular expressions. Default: a new one, which is closed at the end.
         redact: redacts the parts of the text that are shown: `context.secrets.redact`.
+        workdir: folder of `jsonSchemaFile`: `context.workdir`; without it, that fails.
 
     Returns:
         One Check for each comparison.
+
+    Raises:
+        OperationFailed: a schema or its file is not usable, whatever the text is.
     """
     wanted = TextExpectation(equals=expectation) if isinstance(expectation, str) else expectation
     if searcher is None:
         with Searcher() as own:
-            return check_text(wanted, text, where=where, searcher=own, redact=redact)
-    return _Comparison(wanted, text, where, searcher, redact).checks()
+            return check_text(wanted, text, where=where, searcher=own, redact=redact, workdir=workdir)
+    comparison = _Comparison(wanted, text, where, searcher, redact)
+    return [*comparison.checks(), *comparison.document_checks(workdir)]
 
 
 def without_final_line_ending(text: str) -> str:
@@ -126,8 +171,8 @@ class _Comparison:
         self._fold: Callable[[str], str] = str.casefold if wanted.ignore_case else str
 
     def checks(self) -> list[Check]:
-        """Make all comparisons of the expectation."""
-        return [*self._whole(), *self._parts(), *self._patterns(), *self._lines(), *self._json()]
+        """Make the comparisons of the text."""
+        return [*self._whole(), *self._parts(), *self._patterns(), *self._lines()]
 
     def _check(self, ok: bool, what: str, expected: str = "") -> Check:
         """Return a check that shows the text if it fails."""
@@ -208,14 +253,16 @@ class _Comparison:
         if not isinstance(wanted.line_count, UnsetType):
             yield from check_integer(wanted.line_count, len(lines), where=f"number of lines of {self._where}")
 
-    def _json(self) -> Iterator[Check]:
+    def document_checks(self, workdir: Path | None) -> Iterator[Check]:
+        """Make the comparisons of the document in the text."""
         wanted = self._wanted
-        if not {"json", "jsonEquals", "jsonContains"} & set(wanted.given()):
+        if not set(_OF_DOCUMENT) & set(wanted.given()):
             return
         try:
-            document = parse(self._text)
-        except NotJson as error:
-            yield Check.failed("to be JSON", f"{quoted(self._text, self._redact)}: {error}", where=self._where)
+            document = read_document(self._text, wanted.format, wanted.extract, self._searcher)
+        except (NotDocument, SearchFailed) as error:
+            what = f"to {'be' if wanted.extract is UNSET else 'contain'} {FORMAT_NAMES[wanted.format]}"
+            yield Check.failed(what, f"{quoted(self._text, self._redact)}: {error}", where=self._where)
             return
         if wanted.json_equals is not UNSET:
             yield self._document(wanted.json_equals, document, "to equal", partial=False)
@@ -225,6 +272,15 @@ class _Comparison:
             yield from check_json(
                 expectation, document, where=self._where, searcher=self._searcher, redact=self._redact
             )
+        yield from check_against_schemas(
+            wanted.json_schema,
+            wanted.json_schema_file,
+            document,
+            where=self._where,
+            workdir=workdir,
+            searcher=self._searcher,
+            redact=self._redact,
+        )
 
     def _document(self, expected: object, document: object, what: str, *, partial: bool) -> Check:
         try:

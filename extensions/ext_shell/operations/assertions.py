@@ -45,7 +45,9 @@ def assert_agent(args: AssertAgent, context: ext_sdk.Context) -> ext_sdk.Result:
                     error=f"context.agent.{name}: expected the agent's {name}, got none; the host must send it",
                 )
             where, redact = "the prompt" if name == "prompt" else "the agent's output", context.secrets.redact
-            checks += expect.check_text(expectation, text, where=where, searcher=searcher, redact=redact)
+            checks += expect.check_text(
+                expectation, text, where=where, searcher=searcher, redact=redact, workdir=context.workdir
+            )
     outputs = {} if agent.output is None else {"output": agent.output}
     return expect.conclude(checks, done="Checked the agent", outputs=outputs)
 

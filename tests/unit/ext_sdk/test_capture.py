@@ -6,7 +6,8 @@ import pytest
 from msgspec import ValidationError, convert
 
 from ext_sdk import InvalidArgs, Secrets
-from ext_sdk.capture import CaptureArgs, Captured, NotFound, capture_all, check_names, find_in_text
+from ext_sdk.capture import CaptureArgs, Captured, capture_all, check_names, find_in_text
+from ext_sdk.capture_filters import NotFound
 from ext_sdk.core.redaction.redactor import Redactor
 from ext_sdk.expect import Searcher
 
@@ -23,6 +24,7 @@ def capture(texts: dict[str, str] | None = None, **captures: dict[str, object]) 
             lambda one: find_in_text(one, sources.get(one.from_, TEXT), searcher),
             sources,
             Secrets(Redactor({})),
+            searcher,
         )
 
 

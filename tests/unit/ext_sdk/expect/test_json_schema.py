@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import socket
 from typing import Any
 
@@ -14,7 +13,7 @@ from ext_sdk.expect.json_schema import FORMATS, SchemaFailed, SchemaTooSlow, che
 
 
 def told(schema: dict[str, object], document: object, limit: float = 5.0) -> str:
-    check = check_schema(schema, json.dumps(document), document, where="body", limit=limit)
+    check = check_schema(schema, document, where="body", limit=limit)
     return "" if check.ok else str(check)
 
 

@@ -1,0 +1,322 @@
+"""Documents in texts: JSON, lines of JSON, YAML, TOML and XML become the values that checks and captures read.
+
+All results are JSON values. The texts come from agents and programs: what a few lines can expand to is limited, nothing
+is fetched, and no code runs. Kubernetes manifests are read by the same YAML loader.
+"""
+
+from __future__ import annotations
+
+import base64
+import datetime as dt
+import json
+import math
+import re
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+from ext_sdk.core.text import counted
+
+from .json_equality import NotJson, parse
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable, Iterator
+
+    import yaml
+
+    from .regex import Searcher
+
+Format = Literal["json", "jsonLines", "yaml", "toml", "xml"]
+Extract = Literal["fenced", "first"]
+FORMAT_NAMES = {"json": "JSON", "jsonLines": "JSON lines", "yaml": "YAML", "toml": "TOML", "xml": "XML"}
+# Words after the fence of a block, in lower case.
+_LABELS = {
+    "json": ("json", "json5", "jsonc"),
+    "jsonLines": ("jsonl", "ndjson", "jsonlines", "json-lines"),
+    "yaml": ("yaml", "yml"),
+    "toml": ("toml",),
+    "xml": ("xml", "svg", "xhtml"),
+}
+MOST_DEPTH = 200  # levels of nesting
+MOST_VALUES = 1_000_000  # of a document, after its aliases are expanded
+LONGEST = 4 * 1024 * 1024  # characters of YAML, TOML and XML, which take seconds for more
+MOST_STARTS = 10_000  # brackets at which `first` tries to read a value
+
+
+class NotDocument(ValueError):
+    """Text without a document of the expected format; str() is the reason."""
+
+
+class NotYaml(ValueError):
+    """A text is not valid YAML; str() is the place and the reason."""
+
+
+def check_extract(form: Format, extract: object) -> None:
+    """Raise ValueError if the first value of this format can't be found in a text."""
+    if extract == "first" and form not in {"json", "jsonLines"}:
+        raise ValueError(f"`extract: first` is for json and jsonLines; use `extract: fenced` for {form}")
+
+
+def read_document(text: str, form: Format = "json", extract: object = None, searcher: Searcher | None = None) -> object:
+    """Return the document of a text as a JSON value.
+
+    Args:
+        form: jsonLines gives an array; YAML with several documents, too.
+        extract: `fenced` or `first`, see `extracted`; anything else for the entire text.
+        searcher: its deadline ends a long search.
+
+    Raises:
+        NotDocument: the text is not, or does not contain, a document of this format.
+        SearchFailed: the deadline is over.
+    """
+    part = extracted(text, form, extract, searcher)
+    try:
+        value = _PARSERS[form](part)
+        return value if form == "json" else _as_json(value)
+    except RecursionError:
+        raise NotDocument("it is nested too deeply") from None
+    except NotDocument:
+        raise
+    except ValueError as error:  # NotJson, NotYaml, TOMLDecodeError
+        place = ", in the extracted part" if part != text else ""
+        raise NotDocument(f"{error}{place}") from None
+
+
+def extracted(text: str, form: Format, extract: object, searcher: Searcher | None = None) -> str:
+    """Return a part of a text; all of it unless `extract` is `fenced` or `first`.
+
+    Args:
+        form: `fenced` returns the content of the first fenced code block of this format, else of the first block
+            without a language. `first` returns the first object or array of JSON, or the first lines of JSON.
+
+    Raises:
+        NotDocument: there is no such part.
+        SearchFailed: the deadline is over.
+    """
+    if extract == "fenced":
+        return _fenced(text, form)
+    if extract == "first":
+        return _first_lines(text) if form == "jsonLines" else _first_value(text, searcher)
+    return text
+
+
+class _Block(NamedTuple):
+    label: str
+    content: str
+
+
+_FENCE = re.compile(r"^([ \t>]*)(`{3,}|~{3,})[ \t]*([^`\n]*)$")
+
+
+def _fenced(text: str, form: Format) -> str:
+    blocks = list(_blocks(text))
+    for label in (*_LABELS[form], ""):
+        for block in blocks:
+            if block.label == label:
+                return block.content
+    others = ", ".join(dict.fromkeys(block.label for block in blocks[:10]))
+    found = f"{counted(len(blocks), 'block')} of other languages ({others})" if blocks else "no fenced block"
+    raise NotDocument(f"expected a fenced block of {FORMAT_NAMES[form]}, or one without a language, found {found}")
+
+
+def _blocks(text: str) -> Iterator[_Block]:
+    """Yield the fenced code blocks of Markdown, also indented ones; a block without an end ends with the text."""
+    fence, indent, label = "", 0, ""
+    lines: list[str] = []
+    for line in text.split("\n"):
+        match = _FENCE.match(line.removesuffix("\r"))
+        if not fence:
+            if match:
+                fence, indent, lines = match[2], len(match[1]), []
+                label = (match[3].split() or [""])[0].strip("{}.").lower()
+        elif match and match[2].startswith(fence) and not match[3].strip():
+            yield _Block(label, "\n".join(lines))
+            fence = ""
+        else:
+            lines.append(line[indent:] if not line[:indent].strip(" \t>") else line.lstrip(" \t"))
+    if fence:
+        yield _Block(label, "\n".join(lines))
+
+
+def _first_value(text: str, searcher: Searcher | None) -> str:
+    decoder = json.JSONDecoder(parse_constant=_refuse)
+    for number, start in enumerate(re.finditer(r"[\[{]", text)):
+        if number == MOST_STARTS:
+            break
+        if searcher:
+            searcher.check_time()
+        try:
+            _, end = decoder.raw_decode(text, start.start())
+        except (ValueError, RecursionError):
+            continue
+        return text[start.start() : end]
+    raise NotDocument("expected an object or an array of JSON in the text, found none")
+
+
+def _first_lines(text: str) -> str:
+    found: list[str] = []
+    for line in text.split("\n"):
+        try:
+            value = parse(line) if line.lstrip()[:1] in {"{", "["} else None
+        except NotJson:
+            value = None
+        if value is not None:
+            found.append(line)
+        elif found:
+            break
+    if not found:
+        raise NotDocument("expected lines of JSON in the text, found none with an object or an array")
+    return "\n".join(found)
+
+
+def _refuse(word: str) -> object:
+    raise ValueError(f"{word} is not a JSON value")
+
+
+def _json_lines(text: str) -> object:
+    values = []
+    for number, line in enumerate(text.split("\n"), 1):
+        if line.strip():
+            try:
+                values.append(parse(line))
+            except NotJson as error:
+                raise NotDocument(f"line {number}: {error}") from None
+    if not values:
+        raise NotDocument("expected lines of JSON, found none")
+    return values
+
+
+def _yaml(text: str) -> object:
+    _limit(text)
+    documents = [value for _, value in yaml_documents(text)]
+    if not documents:
+        raise NotDocument("expected a document, found an empty text")
+    return documents[0] if len(documents) == 1 else documents
+
+
+def _toml(text: str) -> object:
+    import tomllib
+
+    _limit(text)
+    return tomllib.loads(text)
+
+
+def _xml(text: str) -> object:
+    from xml.parsers.expat import ExpatError
+
+    import xmltodict
+
+    _limit(text)
+    try:
+        return xmltodict.parse(text.encode("utf-8", "surrogatepass"), encoding="utf-8", disable_entities=True)
+    except ExpatError as error:
+        raise NotDocument(str(error)) from None
+
+
+def _limit(text: str) -> None:
+    if len(text) > LONGEST:
+        raise NotDocument(f"expected at most {LONGEST:,} characters, found {len(text):,}")
+
+
+_PARSERS: dict[str, Callable[[str], object]] = {
+    "json": parse,
+    "jsonLines": _json_lines,
+    "yaml": _yaml,
+    "toml": _toml,
+    "xml": _xml,
+}
+
+
+def _as_json(value: object) -> object:
+    """Return a value of YAML, TOML or XML as JSON: dates as text, bytes in base64. Raises NotDocument for nan."""
+    if isinstance(value, dict):
+        return {str(name): _as_json(member) for name, member in value.items()}
+    if isinstance(value, (list, tuple, set)):
+        return [_as_json(item) for item in value]
+    if isinstance(value, (dt.date, dt.time)):
+        return value.isoformat()
+    if isinstance(value, bytes):
+        return base64.b64encode(value).decode()
+    if isinstance(value, float) and not math.isfinite(value):
+        raise NotDocument(f"{value} has no value in JSON")
+    return value
+
+
+def yaml_documents(text: str, where: str = "") -> Iterator[tuple[int, object]]:
+    """Yield each document with the number of its first line."""
+    import yaml
+
+    try:
+        # Deep nesting is rejected before objects are constructed, because the library recurses in C.
+        depth, aliases = 0, False
+        parser = yaml.CSafeLoader(text)
+        while parser.check_event():
+            event = parser.get_event()
+            if isinstance(event, yaml.CollectionStartEvent):
+                depth += 1
+                if depth > MOST_DEPTH:
+                    line = event.start_mark.line + 1 if event.start_mark else 0
+                    raise NotYaml(f"{where}, line {line}: more than {MOST_DEPTH} levels deep")
+            elif isinstance(event, yaml.CollectionEndEvent):
+                depth -= 1
+            aliases = aliases or isinstance(event, yaml.AliasEvent)
+        loader = _loader_class()(text)
+        try:
+            while loader.check_node():
+                node = loader.get_node()
+                if node is not None:
+                    value = loader.construct_document(node)
+                    if aliases:
+                        _check_size(value, {}, where)
+                    yield node.start_mark.line + 1, value
+        finally:
+            loader.dispose()
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        place = f"{where}, line {mark.line + 1}" if mark else where
+        raise NotYaml(f"{place.removeprefix(', ')}: {error.problem or error.context}") from error
+    except yaml.YAMLError as error:
+        raise NotYaml(f"{where}: {error}") from error
+
+
+def _check_size(value: object, known: dict[int, int], where: str) -> int:
+    """Return the number of values after all aliases are expanded. Raises NotYaml: a few lines can mean billions."""
+    if not isinstance(value, (dict, list)):
+        return 1
+    if id(value) not in known:
+        known[id(value)] = MOST_VALUES + 1  # a value that contains itself is endless
+        inner = value.values() if isinstance(value, dict) else value
+        known[id(value)] = 1 + sum(_check_size(member, known, where) for member in inner)
+    if known[id(value)] > MOST_VALUES:
+        raise NotYaml(f"{where}: aliases expand to more than {MOST_VALUES:,} values")
+    return known[id(value)]
+
+
+def _loader_class() -> type[yaml.CSafeLoader]:
+    """Return a loader for objects: keys and dates are strings, duplicate keys are errors, `yes` is a boolean."""
+    import yaml
+
+    class Loader(yaml.CSafeLoader):
+        """Loader that keeps keys as strings: `on: …` is a field of that name, not `true`."""
+
+        def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, object]:
+            scalars = [key for key, _ in node.value if isinstance(key, yaml.ScalarNode) and key.tag != _MERGE]
+            seen: set[str] = set()
+            for key in scalars:
+                if key.value in seen:
+                    raise yaml.constructor.ConstructorError(
+                        problem=f"duplicate key {key.value!r}", problem_mark=key.start_mark
+                    )
+                seen.add(key.value)
+            self.flatten_mapping(node)
+            for key, _ in node.value:
+                if isinstance(key, yaml.ScalarNode):
+                    key.tag = _TEXT
+            return super().construct_mapping(node, deep)
+
+    Loader.yaml_implicit_resolvers = {
+        first: [(tag, pattern) for tag, pattern in resolvers if tag != _DATE]
+        for first, resolvers in yaml.CSafeLoader.yaml_implicit_resolvers.items()
+    }
+    return Loader
+
+
+_MERGE, _TEXT, _DATE = (f"tag:yaml.org,2002:{name}" for name in ("merge", "str", "timestamp"))
