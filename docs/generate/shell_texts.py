@@ -153,6 +153,24 @@ EXAMPLES: dict[str, dict[str, list[tuple[str, dict[str, object]]]]] = {
                 },
             )
         ],
+        "YAML in the output, a file by its text, and a captured value that is decoded": [
+            (
+                "run",
+                {
+                    "script": "printf 'kind: Secret\\ndata: {user: YWRh}\\n' | tee secret.yaml",
+                    "expect": {
+                        "stdout": {
+                            "format": "yaml",
+                            "jsonSchema": {"required": ["kind"], "properties": {"kind": {"const": "Secret"}}},
+                        },
+                        "files": {"secret.yaml": "kind: Secret\ndata: {user: YWRh}"},
+                    },
+                    "capture": {
+                        "user": {"format": "yaml", "json": "$.data.user", "filters": [{"decode": "base64"}]},
+                    },
+                },
+            ),
+        ],
         "A script with variables and limits; the output of one step is used in the next": [
             (
                 "run",

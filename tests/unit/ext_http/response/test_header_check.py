@@ -127,3 +127,28 @@ def test_values_of_cookies_are_not_shown(context: CheckContext) -> None:
 def test_cookie_expectations_that_can_not_hold(value: object, problem: str) -> None:
     with pytest.raises(InvalidArgs, match=problem):
         validate(CookieExpectation, value)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "found", "ok"),
+    [
+        ("application/json", "application/json; charset=utf-8", True),
+        ("application/json", "Application/JSON;charset=utf-8", True),
+        ("application/json", "application/json-patch+json", False),
+        ("application/json; charset=utf-8", "application/json", False),
+        ("text/html", "application/json; charset=utf-8", False),
+    ],
+)
+def test_a_media_type_without_parameters_matches_one_with_them(
+    wanted: str, found: str, ok: bool, context: CheckContext
+) -> None:
+    checks = check_headers({"Content-Type": wanted}, [("content-type", found)], context)
+    assert passed(checks) is ok
+    assert ok or f'got "{found}"' in failure_text(checks)
+    assert not passed(check_headers({"X-Type": wanted}, [("X-Type", f"{wanted}; q=1")], context))
+
+
+@pytest.mark.parametrize(("wanted", "found"), [(5, "5"), (1.5, "1.5"), (True, "true")])
+def test_a_number_or_a_boolean_is_its_text(wanted: float, found: str, context: CheckContext) -> None:
+    assert passed(check_headers({"X-Count": wanted}, [("X-Count", found)], context))
+    assert not passed(check_headers({"X-Count": wanted}, [("X-Count", "6")], context))

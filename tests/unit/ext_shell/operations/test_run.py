@@ -414,3 +414,21 @@ def test_a_limit_above_that_of_the_extension_is_refused(tmp_path: Path) -> None:
         "limits.openFiles: expected at most 500, which is the limit of the extension's process"
         in done.stdout + done.stderr
     )
+
+
+def test_a_file_may_be_expected_by_its_text_alone(shell: Extension) -> None:
+    shell.ok("run", script="echo x > o.txt", expect={"files": {"o.txt": "x"}})
+    answer = shell.failed("run", script="echo y > o.txt", expect={"files": {"o.txt": "x"}})
+    assert 'o.txt: expected to equal "x", got "y"' in answer.error
+
+
+def test_documents_in_the_output_are_checked_and_captured(shell: Extension) -> None:
+    (shell.workdir / "schema.json").write_text('{"type": "array", "items": {"required": ["id"]}}')
+    script = """printf '{"id": 1}\\n{"id": 2}\\n'"""
+    shell.ok("run", script=script, expect={"stdout": {"format": "jsonLines", "jsonSchemaFile": "schema.json"}})
+    capture = {"second": {"json": "$[1].id", "format": "jsonLines"}}
+    assert shell.ok("run", script=script, capture=capture).outputs["second"] == "2"
+    answer = shell.failed("run", script="echo '[{}]'", expect={"stdout": {"jsonSchemaFile": "schema.json"}})
+    assert 'stdout at $[0]: expected to have the required member "id"' in answer.error
+    missing = shell.failed("run", script="echo '[{}]'", expect={"stdout": {"jsonSchemaFile": "other.json"}})
+    assert "other.json" in missing.error
