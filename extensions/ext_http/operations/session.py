@@ -8,10 +8,10 @@ from msgspec import UNSET, Meta, UnsetType, field
 
 import ext_sdk
 from ext_http.client.url import check
-from ext_http.request.body import Scalar, scalar
 from ext_http.request.secrets import Secret, resolve_secret
 from ext_http.request.send import Headers
 from ext_http.request.session_store import SessionName, Sessions
+from ext_sdk.args import Scalar, scalar_text
 
 
 class SessionArgs(ext_sdk.Args):
@@ -43,7 +43,7 @@ def session(args: SessionArgs, context: ext_sdk.Context) -> ext_sdk.Result:
         check(args.base_url, "baseUrl")
         given = context.given.get("baseUrl")
         stored.base_url, stored.base_given = args.base_url, given if isinstance(given, str) else args.base_url
-    headers = {name: scalar(value) for name, value in args.headers.items()}
+    headers = {name: scalar_text(value) for name, value in args.headers.items()}
     for name, secret in args.secret_headers.items():
         headers[name] = resolve_secret(secret, f"secretHeaders.{name}", context)
     for name, value in headers.items():

@@ -22,11 +22,12 @@ from ext_http.config import HttpConfig
 from ext_http.mock.registry import Mocks
 from ext_http.response.events import EventParser
 from ext_http.response.header_check import header_value_problem
+from ext_sdk.args import scalar_text
 from ext_sdk.core.redaction.secret_names import looks_secret
 from ext_sdk.files import Workdir, os_errors
 
 from .auth import Credentials, credentials_for
-from .body import EncodedBody, encode, scalar
+from .body import EncodedBody, encode
 from .secrets import read_pem, resolve_secret, resolve_value
 from .session_store import Session, Sessions
 
@@ -239,7 +240,7 @@ class PreparedRequest:
                 headers.set(name, value, "headers", secret=name.lower() in self._session.secret_headers)
         for name, given in args.headers.items():
             if isinstance(given, (bool, int, float)):
-                given = scalar(given)  # noqa: PLW2901
+                given = scalar_text(given)  # noqa: PLW2901
             values = given if isinstance(given, list) else resolve_value(given, f"headers.{name}", context)
             headers.set(name, values, "headers")
         for name, secret in args.secret_headers.items():

@@ -11,6 +11,7 @@ from msgspec import UNSET, Meta, UnsetType
 
 from ext_http.client.response import values_of
 from ext_sdk import Duration
+from ext_sdk.args import Scalar, scalar_text
 from ext_sdk.expect import (
     Check,
     DurationExpectation,
@@ -96,15 +97,9 @@ class HeaderExpectation(Expectation):
 
 
 # As users write it: a value, the values of a repeated header in order, or an object. Numbers and booleans are as JSON.
-Scalar = str | bool | int | float
 Header = Scalar | Annotated[list[str], Meta(min_length=1)] | HeaderExpectation
 Name = Annotated[str, Meta(pattern="^[!#$%&'*+.^_`|~0-9A-Za-z-]+$")]
 Headers = Annotated[dict[Name, Header], Meta(min_length=1)]
-
-
-def scalar_text(value: Scalar) -> str:
-    """Return a header value as text: `true` for True."""
-    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def check_headers(
