@@ -32,7 +32,7 @@ MOCK = {
 
 OUTPUTS = {
     "request": OUTCOME,
-    "wait": OUTCOME,
+    "wait": OUTCOME | {"done": "`true` if the response was as expected, `false` if the time was up"},
     "download": {
         "path": "absolute path of the file",
         "size": "size of the file in bytes",

@@ -30,7 +30,12 @@ FILE = {
 OUTPUTS = {
     "run": COMMAND | {"attempts?": "number of runs, if `retry` is given"},
     "start": PROCESS,
-    "wait": PROCESS | COMMAND | {"running": "`true` if the process is still running"},
+    "wait": PROCESS
+    | {name if name.endswith("?") else f"{name}?": text for name, text in COMMAND.items()}
+    | {
+        "running": "`true` if the process is still running",
+        "done": "`false` if the time was up before the end, or before the conditions were met",
+    },
     "stop": PROCESS | COMMAND | {"running": "`true` if the process is still running"},
     "write-file": FILE,
     "read-file": FILE
@@ -53,6 +58,7 @@ OUTPUTS = {
         "mtime?": "time of the last modification, such as `2026-01-31T12:00:00Z`, if `mtime` is given",
         "target?": "target of the symbolic link, if `target` is given",
         "attempts": "number of checks",
+        "done": "`true` if all checks passed",
     },
     "snapshot": {"name": "name of the snapshot", "path": "absolute path of the folder", "files": "number of files"},
     "assert-changes": {
@@ -90,7 +96,7 @@ FAILURES = {
     ),
     "wait": (
         NO_PROCESS,
-        "the process is still running at `timeout`, unless `allowRunning` is given",
+        "the process is still running at `timeout`, unless `onTimeout` is ok",
         "the exit code is not 0, or the result does not match `expect`",
     ),
     "stop": (

@@ -90,6 +90,7 @@ class AssertFile(ext_sdk.Args, one_of=("path", "glob")):
         ext_sdk.Duration | UnsetType,
         Meta(description="Maximum wait until all checks pass; if omitted, the file is checked once"),
     ] = UNSET
+    on_timeout: ext_sdk.OnTimeout = "fail"
     max_size: MaxSize = DEFAULT_MAX_SIZE
 
     def __post_init__(self) -> None:
@@ -98,6 +99,8 @@ class AssertFile(ext_sdk.Args, one_of=("path", "glob")):
             raise ValueError(f"`exists: false` excludes {' and '.join(more)}")
         if self.count is not UNSET and (self.path or not self.exists):
             raise ValueError(f"`count` requires `glob` and excludes {'path' if self.path else '`exists: false`'}")
+        if self.on_timeout == "ok" and self.timeout is UNSET:
+            raise ValueError("`onTimeout` requires `timeout`: without it the file is checked once")
         if isinstance(self.mtime, str):
             time_of(self.mtime, "mtime")
         if self.target is not UNSET and self.type not in {UNSET, "symlink"}:

@@ -230,6 +230,18 @@ def conditions_of(ready: Ready, process: Process, context: ext_sdk.Context, sear
     return conditions
 
 
+class NotReadyYet(ext_sdk.OperationFailed):
+    """The time was up before the process was ready; it is still running.
+
+    Attributes:
+        missing: the conditions that were not met, on one line.
+    """
+
+    def __init__(self, message: str, error: str, missing: str) -> None:
+        super().__init__(message, error=error)
+        self.missing = missing
+
+
 def await_ready(
     process: Process, conditions: Sequence[Condition], context: ext_sdk.Context, *, log: bool = False
 ) -> None:
@@ -264,4 +276,6 @@ def await_ready(
         reason = f"it was not ready before the deadline ({process.so_far().duration})"
     missing = [f"waited for {condition.what} (last: {condition.last})" for condition in waiting]
     error = "\n".join([f"{process.name}: {reason}", *missing])
+    if waiting and not over:  # type: ignore[possibly-undefined]  # there is one attempt
+        raise NotReadyYet(f"{process.name}: {reason}", error, "; ".join(missing))
     raise ext_sdk.OperationFailed(f"{process.name}: {reason}", error=error)

@@ -74,6 +74,7 @@ class Wait(CheckedRequestArgs):
     successes: Annotated[
         int, Meta(ge=1, le=1000, description="Number of consecutive responses that must be as expected")
     ] = 1
+    on_timeout: ext_sdk.OnTimeout = "fail"
     give_up_on: Annotated[
         tuple[PermanentFailure, ...],
         Meta(
@@ -98,7 +99,9 @@ def wait(args: Wait, context: ext_sdk.Context) -> ext_sdk.Result:
     """
     prepared = PreparedRequest(args, request_spec(args), context)
     with Searcher(deadline=context.deadline) as searcher:
-        return _WaitLoop(args, context, prepared, searcher).run()
+        loop = _WaitLoop(args, context, prepared, searcher)
+        result = loop.run()
+        return ext_sdk.conclude_wait(result, args.on_timeout, timed_out=loop.timed_out)
 
 
 class _WaitLoop:
@@ -115,6 +118,7 @@ class _WaitLoop:
         self._checked: CheckedResponse | None = None
         self._checked_at = 0.0
         self._failure: ExchangeFailed | None = None
+        self.timed_out = False
 
     def run(self) -> ext_sdk.Result:
         args = self._args
@@ -156,7 +160,8 @@ class _WaitLoop:
                 return self._failed(f"gave up early: {reason}")
             header = checked.response.values("retry-after") if checked and self._failure is None else []
             attempt.at_least = retry_after(header[0], time.time()) if header else 0.0
-        return self._failed("the extension is shutting down" if deadline.stopped.is_set() else "timed out")
+        self.timed_out = not deadline.stopped.is_set()
+        return self._failed("timed out" if self.timed_out else "the extension is shutting down")
 
     def _permanent_failure(self) -> str:
         """Return the reason why further attempts would fail too; "" if they may succeed."""

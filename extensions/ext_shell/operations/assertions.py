@@ -8,6 +8,7 @@ from msgspec import UNSET, Meta, UnsetType
 
 import ext_sdk
 from ext_sdk import expect
+from ext_sdk.expect.check import failures
 from ext_sdk.polling import attempts_until, exponential
 from ext_shell.expectations import AssertFile, check_matching
 from ext_shell.files import workdir_for
@@ -71,4 +72,6 @@ def assert_file(args: AssertFile, context: ext_sdk.Context) -> ext_sdk.Result:
     result = expect.conclude(checks, done=f"Checked {args.path or args.glob}", outputs=outputs | {"attempts": attempts})
     if attempts > 1 and not result.success:
         result.error += f"\nchecked {attempts} times until the timeout of {args.timeout}"
-    return result
+    timed_out = not isinstance(args.timeout, UnsetType) and not context.deadline.stopped.is_set()
+    last_seen = "; ".join(failures(checks, brief=True))
+    return ext_sdk.conclude_wait(result, args.on_timeout, timed_out=timed_out, last_seen=last_seen)

@@ -20,7 +20,7 @@ from ext_shell.expectations import DEFAULT, RunExpectation, check_run, withhold_
 from ext_shell.result import RESERVED, Capture, RunResult, capture_streams
 from ext_shell.runner import run_command
 
-LONG_WORK = "for longer work use `start`, and then `wait` with allowRunning as often as needed"
+LONG_WORK = "for longer work use `start`, and then `wait` with `onTimeout: ok` as often as needed"
 
 
 class Retry(ext_sdk.Args):

@@ -232,6 +232,7 @@ def test_facts_are_outputs(host: FileHost, workdir: Path) -> None:
         "mode": "0644",
         "sha256": HELLO,
         "attempts": "1",
+        "done": "true",
     }
     assert host.failed("assert-file", path="nothing").outputs["exists"] == "false"
 
@@ -246,7 +247,7 @@ def test_owner_time_and_target_are_outputs_if_they_are_checked(host: FileHost, w
     assert outputs["mtime"] == "1970-01-01T00:00:00.000001Z"
     assert outputs["target"] == "file"
     matches = host.ok("assert-file", glob="fi*", count={"gt": 1}).outputs
-    assert matches == {"matches": "fifo\nfile", "count": "2", "attempts": "1"}
+    assert matches == {"matches": "fifo\nfile", "count": "2", "attempts": "1", "done": "true"}
 
 
 def test_times_that_no_calendar_has_are_the_first_or_the_last() -> None:
@@ -283,6 +284,16 @@ def test_the_timeout_ends_the_waiting_and_the_last_look_is_told(host: FileHost) 
     assert failure.error == (
         f'file: expected to equal "bye", got "hello"\nchecked {attempts} times until the timeout of 1s'
     )
+
+
+def test_a_file_may_be_as_expected_in_a_later_step(host: FileHost, workdir: Path) -> None:
+    wait = {"path": "file", "content": "bye", "timeout": "10ms", "onTimeout": "ok"}
+    first = host.ok("assert-file", **wait)
+    assert first.outputs["done"] == "false"
+    assert 'last seen: file: expected to equal "bye", got "hello"' in first.message
+    (workdir / "file").write_text("bye")
+    assert host.ok("assert-file", **wait).outputs["done"] == "true"
+    assert "`onTimeout` requires `timeout`" in host.refused("assert-file", path="file", onTimeout="ok")
 
 
 @pytest.mark.parametrize("path", ["../outside/secret", "out", "fifo", "dir"])

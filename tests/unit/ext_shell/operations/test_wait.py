@@ -62,7 +62,7 @@ def test_a_process_that_still_runs_is_a_failure_that_says_what_to_do(shell: Exte
     answer = shell.failed("wait", name="job", timeout="200ms")
     assert "it is still running after" in answer.error
     assert "wait again" in answer.error
-    assert "allowRunning" in answer.error
+    assert "onTimeout: ok" in answer.error
     assert answer.outputs["running"] == "true"
     assert answer.outputs["stdout"] == "so far\n"
     assert "exitCode" not in answer.outputs
@@ -71,24 +71,36 @@ def test_a_process_that_still_runs_is_a_failure_that_says_what_to_do(shell: Exte
 def test_long_work_is_a_start_and_several_waits(shell: Extension) -> None:
     os.mkfifo(shell.workdir / "go")
     _start(shell, "read -r line <go; echo $line")
-    first = shell.ok("wait", name="job", timeout="100ms", allowRunning=True)
+    first = shell.ok("wait", name="job", timeout="100ms", onTimeout="ok")
     assert first.outputs["running"] == "true"
-    assert "running for" in first.message
+    assert "it is still running after" in first.message
     (shell.workdir / "go").write_text("finished\n")
     last = shell.ok("wait", name="job")
     assert last.outputs["running"] == "false"
     assert last.outputs["stdout"] == "finished\n"
 
 
-def test_what_is_expected_of_a_process_that_may_still_run_is_checked(shell: Extension) -> None:
-    _start(shell, "echo id=42; sleep 3600", ready={"logLine": "id"})
-    wait = {"name": "job", "timeout": "1ms", "allowRunning": True}
-    answer = shell.ok("wait", **wait, expect={"stdout": "id=42"}, capture={"id": {"regex": "=(.*)"}})
-    assert "1 check passed" in answer.message
-    assert answer.outputs["id"] == "42"
-    assert "stdout: expected to equal" in shell.failed("wait", **wait, expect={"stdout": "x"}).error
-    assert "got none (it is still running)" in shell.failed("wait", **wait, expect={"exitCode": 0}).error
-    assert "capture no: expected to be found" in shell.failed("wait", **wait, capture={"no": {"regex": "no"}}).error
+def test_expectations_are_about_the_end_and_wait_for_it(shell: Extension) -> None:
+    os.mkfifo(shell.workdir / "go")
+    _start(shell, "read -r line <go; echo $line; exit 3")
+    expect = {"exitCode": 3, "stdout": "end"}
+    first = shell.ok("wait", name="job", timeout="1ms", onTimeout="ok", expect=expect, capture={"last": {}})
+    assert (first.outputs["done"], first.outputs["running"]) == ("false", "true")
+    assert first.message.startswith("Not done yet: job: ")
+    (shell.workdir / "go").write_text("end\n")
+    last = shell.ok("wait", name="job", onTimeout="ok", expect=expect, capture={"last": {}})
+    assert (last.outputs["done"], last.outputs["last"]) == ("true", "end")
+    failed = shell.failed("wait", name="job", onTimeout="ok")
+    assert failed.outputs["done"] == "true"
+
+
+def test_conditions_may_be_met_in_a_later_step_but_not_after_the_end(shell: Extension) -> None:
+    os.mkfifo(shell.workdir / "go")
+    _start(shell, "read -r line <go; exit 4")
+    wait = {"name": "job", "for": {"file": "never"}, "onTimeout": "ok"}
+    assert shell.ok("wait", timeout="1ms", **wait).outputs["done"] == "false"
+    (shell.workdir / "go").write_text("end\n")
+    assert "it ended before it was ready" in shell.failed("wait", **wait).error
 
 
 def test_a_wait_may_be_for_other_conditions(shell: Extension) -> None:
@@ -113,7 +125,7 @@ def test_a_condition_that_does_not_come_is_a_failure_and_the_process_goes_on(she
     _start(shell, "sleep 3600")
     answer = shell.failed("wait", name="job", timeout="200ms", **{"for": {"file": "never"}})
     assert "waited for the file 'never'" in answer.error
-    assert shell.ok("wait", name="job", timeout="1ms", allowRunning=True).outputs["running"] == "true"
+    assert shell.ok("wait", name="job", timeout="1ms", onTimeout="ok").outputs["running"] == "true"
 
 
 def test_a_condition_of_a_process_that_has_ended_fails_at_once(shell: Extension) -> None:
