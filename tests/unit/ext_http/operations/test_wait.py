@@ -59,6 +59,16 @@ def test_a_capture_can_be_waited_for(http: Extension, stub: Stub) -> None:
     assert http.ok("wait", url=url, capture={"id": {"regex": r"id=(\d)"}}, **QUICK).outputs["id"] == "7"
 
 
+def test_a_wait_may_go_on_in_the_next_step_but_permanent_failures_fail(http: Extension, stub: Stub) -> None:
+    never = stub.does("/never", from_the(1_000_000))
+    first = http.ok("wait", url=never, timeout="50ms", onTimeout="ok")
+    assert first.outputs["done"] == "false"
+    assert first.message.startswith("Not done yet: ")
+    assert http.ok("wait", url=stub.does("/", from_the(3)), onTimeout="ok", **QUICK).outputs["done"] == "true"
+    refused = stub.does("/no", lambda handler, _: handler.answer(401, "no"))
+    assert http.failed("wait", url=refused, onTimeout="ok", timeout="20s").outputs["done"] == "false"
+
+
 def test_a_refused_connection_is_tried_again(http: Extension, new_port: NewPort) -> None:
     """runn: `until` did not retry on a refused connection (#1303)."""
     port = new_port()
