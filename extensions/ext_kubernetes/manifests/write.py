@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 from msgspec import Meta
 
 import ext_sdk
+from ext_kubernetes.api.errors import NotFound
 from ext_kubernetes.objects.fields import items, members, text
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ Namespace = Annotated[
 
 DryRun = Annotated[bool, Meta(description="Let the server validate the request without changing anything")]
 Validation = Annotated[bool, Meta(description="Reject fields that the kind does not have")]
+IgnoreNotFound = Annotated[bool, Meta(description="Treat a missing object as success")]
 Subresource = Annotated[str, Meta(description="Subresource, such as status or scale; default: the object itself")]
 
 
@@ -36,20 +38,32 @@ def write_options(*, dry_run: bool, strict: bool = True) -> list[tuple[str, str]
     return [("fieldValidation", "Strict" if strict else "Ignore"), *([("dryRun", "All")] if dry_run else [])]
 
 
-def read(target: Target, selector: str, context: ext_sdk.Context, client: Client) -> list[Object]:
+def read(
+    target: Target, selector: str, context: ext_sdk.Context, client: Client, *, ignore_not_found: bool = False
+) -> list[Object]:
     """Return the object, or all objects that the selector matches.
+
+    Args:
+        ignore_not_found: return an empty list if none exists.
 
     Raises:
         ext_sdk.OperationFailed: the selector matches no object.
         KubernetesError: the request failed.
     """
     if target.name:
-        return [members(client.request("GET", target.path, deadline=context.deadline))]
+        try:
+            return [members(client.request("GET", target.path, deadline=context.deadline))]
+        except NotFound:
+            if not ignore_not_found:
+                raise
+            return []
     query = [("labelSelector", selector)] if selector else []
     listed = client.request("GET", target.path, query=query, deadline=context.deadline)
     if objects := items(listed, "items"):
         kind = {"kind": target.resource.kind, "apiVersion": target.resource.api_version}
         return [kind | item for item in objects]
+    if ignore_not_found:
+        return []
     where = f" in namespace {target.namespace}" if target.namespace else ""
     labels = f" with labels {selector}" if selector else ""
     raise ext_sdk.OperationFailed(

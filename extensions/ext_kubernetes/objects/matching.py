@@ -89,6 +89,39 @@ def _quantity(value: object) -> Decimal | None:
         return None
 
 
+# Fields of quantities, by their own name or that of the object that they are in: the server stores 1024Mi as 1Gi.
+QUANTITIES = frozenset({"sizeLimit", "averageValue", "divisor"})
+QUANTITIES_IN = frozenset(
+    {
+        "requests",
+        "limits",
+        "capacity",
+        "allocatable",
+        "allocatedResources",
+        "hard",
+        "used",
+        "overhead",
+        "podFixed",
+        "default",
+        "defaultRequest",
+        "max",
+        "min",
+    }
+)
+
+
+def is_quantity_field(path: str) -> bool:
+    """Return True if the field at a path holds a quantity, such as `spec.resources.requests.memory`."""
+    *_, parent, name = ("", *path.split("."))
+    return name in QUANTITIES or parent in QUANTITIES_IN
+
+
+def same_quantity(found: object, expected: object) -> bool:
+    """Return True if both values are quantities of the same amount, such as 1Gi and 1024Mi."""
+    left, right = _quantity(found), _quantity(expected)
+    return left is not None and left == right
+
+
 def _ordered(compare: Callable[[Decimal, Decimal], bool]) -> Callable[[ObjectMatcher, object, object], bool]:
     def holds(match: ObjectMatcher, found: object, bound: object) -> bool:
         left, right = _quantity(found), _quantity(bound)
@@ -156,6 +189,7 @@ OPERATORS: Mapping[str, Operator] = {
     "$ne": Operator("anything but", "value", lambda _, found, bound: found is NOTHING or not equal(found, bound)),
     "$in": Operator("one of", "list", _one_of),
     "$notIn": Operator("none of", "list", lambda match, found, bound: not _one_of(match, found, bound)),
+    "$quantity": Operator("the quantity", "quantity", lambda _, found, bound: same_quantity(found, bound)),
     "$gt": Operator("more than", "quantity", _ordered(lambda left, right: left > right)),
     "$gte": Operator("at least", "quantity", _ordered(lambda left, right: left >= right)),
     "$lt": Operator("less than", "quantity", _ordered(lambda left, right: left < right)),
@@ -223,7 +257,9 @@ class ObjectMatcher:
                 yield from self.differences(value, found.get(key, NOTHING), f"{path}.{key}" if path else key)
         elif isinstance(expected, list) and isinstance(found, list):
             yield from self._list(expected, found, path)
-        elif isinstance(found, Nothing) or not equal(expected, found):
+        elif isinstance(found, Nothing) or not (
+            equal(expected, found) or (is_quantity_field(path) and same_quantity(found, expected))
+        ):
             yield Difference(path, format_value(expected), format_value(found))
 
     def _operators(self, operands: Mapping[str, object], found: object, path: str) -> Iterator[Difference]:

@@ -33,8 +33,8 @@ class AssertArgs(TargetArgs, any_of=("expected", "absent", "count")):
         dict[str, Json],
         Meta(
             description="Part of the object, such as {spec: {replicas: 3}}. null: the field is absent. Operators "
-            "replace a value: $equals $ne $in $notIn $gt $gte $lt $lte (also of quantities) $exists $type $contains "
-            "$matches $length $not $every, such as {status: {readyReplicas: {$gte: 2}}}"
+            "replace a value: $equals $ne $in $notIn $gt $gte $lt $lte (also of quantities) $quantity $exists $type "
+            "$contains $matches $length $not $every, such as {status: {readyReplicas: {$gte: 2}}}"
         ),
     ] = field(default_factory=dict)
     lists: Annotated[

@@ -9,11 +9,12 @@ from msgspec import UNSET, Meta, UnsetType
 import ext_sdk
 from ext_kubernetes.api.client import client_for
 from ext_kubernetes.api.errors import error_context
+from ext_kubernetes.manifests.write import read
 from ext_kubernetes.objects.fields import text
 from ext_kubernetes.polling import Verdict
-from ext_kubernetes.targets import Target, TargetArgs, namespace_of, resource_of, target_of
+from ext_kubernetes.targets import Target, TargetArgs, namespace_of, resource_of
 from ext_kubernetes.waiting.failure_report import describe_event, event_time, wait_failure
-from ext_kubernetes.waiting.waiter import Timeout, wait_for
+from ext_kubernetes.waiting.waiter import Timeout, resolve_target, wait_for
 from ext_sdk.core.text import counted
 from ext_sdk.expect import Integer, check_integer
 
@@ -26,8 +27,12 @@ MOST_EVENTS = 5  # in the error
 
 
 class EventsArgs(TargetArgs):
-    """Arguments of `events`; without an object, the events of the namespace."""
+    """Arguments of `events`; without an object or kind, the events of the namespace."""
 
+    selector: Annotated[
+        str,
+        Meta(description="Only events of the objects with these labels, such as app=web; with a kind in `resource`"),
+    ] = ""
     reason: Annotated[str, Meta(description="Only events with this reason, such as BackOff")] = ""
     type: Annotated[Literal["", "Normal", "Warning"], Meta(description="Only events of this type")] = ""
     contains: Annotated[str, Meta(description="Only events with this text in the message")] = ""
@@ -40,20 +45,30 @@ class EventsArgs(TargetArgs):
 
 
 def events(args: EventsArgs, context: ext_sdk.Context) -> ext_sdk.Result:
-    """List the events of an object or of a namespace, newest first; with `count`, wait for that number of events."""
+    """List events, newest first: of an object, of a kind, of the objects with labels, or of the namespace.
+
+    With `count`, the operation waits for that number of events.
+    """
     client = client_for(context, args)
     retry = args.count is not UNSET
-    about = target_of(args, context, client, retry=retry) if args.resource or args.kind else None
+    about = None
+    if args.resource or args.kind:
+        about = resolve_target(args, args.selector, context, client, retry=retry)
+    elif args.selector:
+        raise ext_sdk.InvalidArgs("selector", "expected a kind in `resource`, such as pods, found none")
     namespace = (about.namespace or "default") if about else namespace_of(context, client, args.namespace)
     target = Target(resource_of("events", "v1", context, client, retry=retry), namespace, "")
     fields: dict[tuple[str, ...], str] = {("reason",): args.reason, ("type",): args.type}
     if about is not None:
         fields |= {("involvedObject", "kind"): about.resource.kind, ("involvedObject", "name"): about.name}
     matching: list[Object] = []
+    selected: set[str] = set()  # uids of the objects with the labels, including those that are deleted meanwhile
 
     def is_wanted(event: Object) -> bool:
-        return args.contains in text(event, "message") and all(
-            text(event, *path) == value for path, value in fields.items() if value
+        return (
+            args.contains in text(event, "message")
+            and (not args.selector or text(event, "involvedObject", "uid") in selected)
+            and all(text(event, *path) == value for path, value in fields.items() if value)
         )
 
     def failed_count() -> str:
@@ -61,6 +76,9 @@ def events(args: EventsArgs, context: ext_sdk.Context) -> ext_sdk.Result:
         return "; ".join(str(check) for check in checks if not check.ok)
 
     def evaluate(objects: list[Object]) -> Verdict:
+        if about is not None and args.selector:
+            found = read(about, args.selector, context, client, ignore_not_found=True)
+            selected.update(text(item, "metadata", "uid") for item in found)
         matching[:] = sorted(filter(is_wanted, objects), key=event_time, reverse=True)
         newest = "; ".join(describe_event(event) for event in matching[:2])
         return Verdict(
@@ -75,7 +93,8 @@ def events(args: EventsArgs, context: ext_sdk.Context) -> ext_sdk.Result:
         "events": "\n".join(lines),
         "reasons": ",".join(dict.fromkeys(text(event, "reason") for event in matching)),
     }
-    subject = f" of {about}" if about else ""
+    labelled = f" with labels {args.selector}" if args.selector else ""
+    subject = f" of {about}{labelled}" if about else ""
     if result.outcome.done:
         if args.count is not UNSET:
             outputs |= {"done": True}

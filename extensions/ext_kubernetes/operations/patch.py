@@ -9,12 +9,13 @@ from msgspec import UNSET, Meta, UnsetType
 import ext_sdk
 from ext_kubernetes.api.client import client_for
 from ext_kubernetes.api.connection import Request
-from ext_kubernetes.api.errors import ApiError, error_context
+from ext_kubernetes.api.errors import ApiError, NotFound, error_context
 from ext_kubernetes.manifests.bulk import catching, combined_failure, run_parallel
 from ext_kubernetes.manifests.write import (
     MANAGER,
     MERGE_PATCH,
     DryRun,
+    IgnoreNotFound,
     Subresource,
     Validation,
     merge,
@@ -69,6 +70,7 @@ class Patch(TargetArgs):
         ),
     ] = "auto"
     subresource: Subresource = ""
+    ignore_not_found: IgnoreNotFound = False
     dry_run: DryRun = False
     strict: Validation = True
     timeout: TimeLimit = ext_sdk.Duration.parse("25s")
@@ -93,9 +95,16 @@ def patch(args: Patch, context: ext_sdk.Context) -> ext_sdk.Result:
         except ApiError as error:
             if error.status == 415 and type_ != types[-1]:  # a custom resource
                 continue
+            if args.ignore_not_found and isinstance(error, NotFound):
+                return not_found_ignored(target)
             raise
         return ext_sdk.Result.ok(f"{'Would patch' if args.dry_run else 'Patched'} {target}", outputs=identity(patched))
     raise AssertionError("the last type of patch returns or raises")
+
+
+def not_found_ignored(target: Target) -> ext_sdk.Result:
+    """Return the result of an operation on an object that does not exist, with `ignoreNotFound`."""
+    return ext_sdk.Result.ok(f"{target} not found (ignored)", outputs={"count": 0, "changed": 0})
 
 
 Values = dict[str, str | None]
@@ -109,6 +118,7 @@ class _ValuesArgs(TargetArgs):
         False
     )
     overwrite: Annotated[bool, Meta(description="Change existing values; false: an existing value is a failure")] = True
+    ignore_not_found: IgnoreNotFound = False
     wait: Annotated[
         bool, Meta(description="Wait until all objects are ready, by the rules of `wait` with `for: ready`")
     ] = False
@@ -149,7 +159,9 @@ def _change_values(
     if not (target.name or args.selector or args.all):
         raise ext_sdk.InvalidArgs("resource", "expected a name, a `selector` or `all: true`, found a kind only")
     with error_context(f"failed to {verb} {target}"):
-        selected = read(target, args.selector, context, client)
+        selected = read(target, args.selector, context, client, ignore_not_found=args.ignore_not_found)
+    if not selected:
+        return not_found_ignored(target)
     if not args.overwrite:
         _check_absent(selected, field, values)
     outdated = [
@@ -216,6 +228,7 @@ class Scale(TargetArgs):
         Annotated[int, Meta(ge=0)] | UnsetType,
         Meta(description="Required present number of replicas; another number is a failure, and nothing is changed"),
     ] = UNSET
+    ignore_not_found: IgnoreNotFound = False
     wait: Annotated[bool, Meta(description="Wait until all replicas are ready and surplus ones are gone")] = False
     timeout: Timeout = ext_sdk.Duration.parse("60s")
     on_timeout: ext_sdk.OnTimeout = "fail"
@@ -227,8 +240,13 @@ def scale(args: Scale, context: ext_sdk.Context) -> ext_sdk.Result:
     target = target_of(args, context, client)
     if "scale" not in target.resource.subresources:
         raise ext_sdk.InvalidArgs("resource", f"{target.resource.kind} can't be scaled: no subresource scale")
-    with error_context(f"failed to scale {target.where}"):
-        before = _scale(target, args, context, client)
+    try:
+        with error_context(f"failed to scale {target.where}"):
+            before = _scale(target, args, context, client)
+    except NotFound:
+        if not args.ignore_not_found:
+            raise
+        return not_found_ignored(target)
     outputs: Outputs = {"replicas": args.replicas, "previous": before}
     message = f"Scaled {target.resource.kind}/{target.name} from {before} to {args.replicas} replicas"
     if not args.wait:

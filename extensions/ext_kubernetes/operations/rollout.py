@@ -11,13 +11,13 @@ from msgspec import Meta
 import ext_sdk
 from ext_kubernetes.api.client import client_for
 from ext_kubernetes.api.discovery import api_path
-from ext_kubernetes.api.errors import error_context
-from ext_kubernetes.manifests.write import MANAGER, merge, read
+from ext_kubernetes.api.errors import NotFound, error_context
+from ext_kubernetes.manifests.write import MANAGER, IgnoreNotFound, merge, read
 from ext_kubernetes.objects.fields import Outputs, at, items, members, number, text
 from ext_kubernetes.targets import Target, TargetArgs, target_of
 from ext_kubernetes.waiting.failure_report import wait_failure
 from ext_kubernetes.waiting.pod_failures import PodCheck
-from ext_kubernetes.waiting.waiter import IsReady, Timeout, verdict_for_target, wait_for
+from ext_kubernetes.waiting.waiter import FailFast, IsReady, Timeout, verdict_for_target, wait_for
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -45,6 +45,8 @@ class Rollout(TargetArgs):
         ),
     ] = "status"
     to_revision: Annotated[int, Meta(ge=0, description="Revision for `undo`; 0: the previous one")] = 0
+    fail_fast: FailFast = True
+    ignore_not_found: IgnoreNotFound = False
     wait: Annotated[bool, Meta(description="Wait until the rollout is complete; `status` always waits")] = False
     timeout: Timeout = ext_sdk.Duration.parse("60s")
     on_timeout: ext_sdk.OnTimeout = "fail"
@@ -52,6 +54,8 @@ class Rollout(TargetArgs):
     def __post_init__(self) -> None:
         if self.to_revision and self.action != "undo":
             raise ValueError("`toRevision` requires `action: undo`")
+        if self.ignore_not_found and self.action == "status":
+            raise ValueError("`ignoreNotFound` is not accepted with `action: status`, which waits for the object")
         if self.wait and self.action in {"pause", "history"}:
             raise ValueError(f"`wait` is not accepted with `action: {self.action}`")
 
@@ -72,10 +76,16 @@ def rollout(args: Rollout, context: ext_sdk.Context) -> ext_sdk.Result:
     message, outputs = "", Outputs()
     with error_context(f"failed to {args.action if args.action != 'status' else 'wait for'} {target.where}"):
         if args.action != "status":
-            message, outputs = ACTIONS[args.action](args, target, context, client)
+            try:
+                message, outputs = ACTIONS[args.action](args, target, context, client)
+            except NotFound:
+                if not args.ignore_not_found:
+                    raise
+                return ext_sdk.Result.ok(f"{target} not found (ignored)")
         if not (args.wait or args.action == "status"):
             return ext_sdk.Result.ok(message, outputs=outputs)
-        predicate = verdict_for_target(target, IsReady(PodCheck(client, context.deadline)), "all")
+        ready = IsReady(PodCheck(client, context.deadline), fail_fast=args.fail_fast)
+        predicate = verdict_for_target(target, ready, "all")
         result = wait_for(target, predicate, context, client)
     item = result.objects[0] if result.objects else {}
     counts: Outputs = {

@@ -20,6 +20,7 @@ from ext_kubernetes.waiting.failure_report import wait_failure
 from ext_kubernetes.waiting.pod_failures import PodCheck
 from ext_kubernetes.waiting.waiter import (
     MINUTE,
+    FailFast,
     IsReady,
     Require,
     Selector,
@@ -116,14 +117,7 @@ class WaitArgs(TargetArgs, one_of=("for_", "condition", "json_path")):
             "is gone, or another one has its name"
         ),
     ] = field(default="", name="for")
-    fail_fast: Annotated[
-        bool,
-        Meta(
-            description="With `ready`: fail as soon as the object can't become ready without intervention: in a crash "
-            "loop (a container failed again after a restart), ImagePullBackOff, unschedulable for 15 s, failed, or "
-            "ProgressDeadlineExceeded"
-        ),
-    ] = True
+    fail_fast: FailFast = True
     selector: Selector = ""
     require: Require = "all"
     timeout: Timeout = MINUTE

@@ -45,6 +45,15 @@ Timeout = Annotated[
     Meta(description="Maximum wait; 0s polls once. Capped below the host's call timeout (about 30 s)"),
 ]
 
+FailFast = Annotated[
+    bool,
+    Meta(
+        description="Fail as soon as the object can't become ready without intervention: in a crash "
+        "loop (a container failed again after a restart), ImagePullBackOff, unschedulable for 15 s, failed, or "
+        "ProgressDeadlineExceeded"
+    ),
+]
+
 MINUTE = ext_sdk.Duration.parse("60s")
 
 
