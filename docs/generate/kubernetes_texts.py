@@ -72,6 +72,15 @@ CHANGED = (
     | DONE_IF_WAITED
     | REPORT
 )
+IGNORED = {
+    "count?": "0, if the object is missing and that is ignored",
+    "changed?": "0, if the object is missing and that is ignored",
+}
+NODES = {
+    "count": "number of nodes",
+    "changed": "number of nodes whose state was changed",
+    "nodes": "names of the nodes, one per line",
+}
 CONTEXTS = {"current": "current context", "count": "number of contexts", "contexts": "their names, one per line"}
 CURRENT = {
     "context": "name of the context",
@@ -115,7 +124,7 @@ OUTPUTS = {
         "names?": "names of the objects, one per line, if only a kind is given",
         "NAME?": "value of the JSONPath, if `outputs` has this name",
     },
-    "patch": IDENTITY,
+    "patch": {f"{name}?": f"{text}, unless it was missing and ignored" for name, text in IDENTITY.items()} | IGNORED,
     "delete": {"count": "number of deleted objects", "resources": "their kinds and names, one per line"}
     | DONE_IF_WAITED
     | LEFT,
@@ -151,8 +160,8 @@ OUTPUTS = {
     | DONE_IF_WAITED
     | REPORT,
     "scale": {
-        "replicas": "new number of replicas",
-        "previous": "previous number of replicas",
+        "replicas?": "new number of replicas, unless the object was missing and ignored",
+        "previous?": "previous number of replicas, unless the object was missing and ignored",
         "seconds?": "duration in seconds, if `wait` is true",
     }
     | DONE_IF_WAITED
@@ -160,6 +169,15 @@ OUTPUTS = {
     | REPORT,
     "label": CHANGED,
     "annotate": CHANGED,
+    "cordon": NODES,
+    "uncordon": NODES,
+    "taint": NODES | {"taints?": "taints of the node after the change, one per line, if there is one node"},
+    "drain": NODES
+    | {
+        "evicted": "evicted pods as NAMESPACE/NAME, one per line",
+        "left": "pods that stay on the nodes (of DaemonSets, and static ones), one per line",
+        "seconds?": "duration in seconds, if pods were evicted or none was to be",
+    },
     "events": {
         "count": "number of events",
         "events": "the events, one per line, the latest first",
@@ -236,6 +254,8 @@ OUTPUTS = {
 SERVER = "the API server refuses the request, or does not respond before the deadline"
 KIND = "the kind is unknown, or the name is ambiguous"
 MISSING = "the object does not exist"
+IGNORABLE = f"{MISSING}, unless `ignoreNotFound` is given"
+NODE = "a node does not exist, or none has the labels, unless `ignoreNotFound` is given"
 NAMESPACE = "no namespace is given, and `create-namespace` failed or created several"
 HOPELESS = (
     "the state cannot be reached any more, such as after a crash loop or a failed image pull; the wait ends early"
@@ -288,7 +308,7 @@ FAILURES = {
         NAMESPACE,
         SERVER,
     ),
-    "patch": (MISSING, "the patch does not apply", KIND, NAMESPACE, SERVER),
+    "patch": (IGNORABLE, "the patch does not apply", KIND, NAMESPACE, SERVER),
     "delete": (
         f"{MISSING}, unless `ignoreNotFound` is given",
         "an object still exists at the deadline",
@@ -310,6 +330,7 @@ FAILURES = {
         SERVER,
     ),
     "scale": (
+        IGNORABLE,
         "the kind has no subresource scale",
         "`currentReplicas` is given, and differs",
         "with `wait`, the replicas are not ready before `timeout`",
@@ -317,8 +338,17 @@ FAILURES = {
         NAMESPACE,
         SERVER,
     ),
-    "label": (MISSING, "a label has another value, and `overwrite` is false", KIND, NAMESPACE, SERVER),
-    "annotate": (MISSING, "an annotation has another value, and `overwrite` is false", KIND, NAMESPACE, SERVER),
+    "label": (IGNORABLE, "a label has another value, and `overwrite` is false", KIND, NAMESPACE, SERVER),
+    "annotate": (IGNORABLE, "an annotation has another value, and `overwrite` is false", KIND, NAMESPACE, SERVER),
+    "cordon": (NODE, SERVER),
+    "uncordon": (NODE, SERVER),
+    "taint": (NODE, "a taint has another value, and `overwrite` is false", "a taint to remove does not exist", SERVER),
+    "drain": (
+        "a pod has no controller, or data in an emptyDir volume, and `force` or `deleteEmptyDirData` is not given",
+        "pods are left before `timeout`, such as those that a disruption budget protects",
+        NODE,
+        SERVER,
+    ),
     "events": ("with `count`, the number of events does not match before `timeout`", NAMESPACE, SERVER),
     "exec": (
         POD,
@@ -415,6 +445,44 @@ EXAMPLES: dict[str, dict[str, list[tuple[str, dict[str, object]]]]] = {
                 },
             ),
             ("assert", {"resource": "pod/missing", "absent": True}),
+        ],
+        "Quantities, compared by their amount": [
+            (
+                "assert",
+                {
+                    "resource": "node/worker",
+                    "expected": {"status": {"allocatable": {"memory": "1024Mi", "cpu": "4000m"}}},
+                },
+            ),
+        ],
+    },
+    "patch": {
+        "An object that may be missing": [
+            (
+                "patch",
+                {"resource": "configmap/optional", "patch": {"data": {"colour": "green"}}, "ignoreNotFound": True},
+            ),
+        ]
+    },
+    "taint": {
+        "Remove a taint that may not exist": [
+            ("taint", {"node": "worker", "taints": ["dedicated-"], "ignoreNotFound": True}),
+        ]
+    },
+    "drain": {
+        "As a setup for a task: the pods of a test cluster may be lost": [
+            ("drain", {"node": "worker", "force": True, "deleteEmptyDirData": True, "gracePeriod": 0}),
+            ("uncordon", {"selector": "kubernetes.io/os=linux"}),
+        ]
+    },
+    "events": {
+        "Events of the pods with a label, whose names are generated": [
+            ("events", {"resource": "pods", "selector": "app=web", "type": "Warning", "count": 0, "timeout": "0s"}),
+        ]
+    },
+    "rollout": {
+        "Wait for an image that is pulled only at a second attempt": [
+            ("rollout", {"resource": "deploy/web", "failFast": False, "timeout": "25s"}),
         ]
     },
 }

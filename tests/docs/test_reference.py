@@ -65,6 +65,13 @@ def environment(api: FakeApi, workdir: Path) -> dict[str, str]:
     about = {"kind": "Pod", "name": "nginx"}
     started = {"involvedObject": about, "type": "Normal", "reason": "Started"}
     api.put("events", {"metadata": {"name": "one"} | where} | started)
+    api.put(
+        "nodes",
+        {
+            "metadata": {"name": "worker", "labels": {"kubernetes.io/os": "linux"}},
+            "status": {"allocatable": {"memory": "1Gi", "cpu": "4"}},
+        },
+    )
     helm = FakeHelm(workdir / "programs")
     return SECRETS | {"KUBECONFIG": str(api.kubeconfig(workdir / "kubeconfig")), "PATH": helm.path}
 

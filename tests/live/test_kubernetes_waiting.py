@@ -252,6 +252,7 @@ def test_labels_and_annotations_are_set_and_removed(kube: Kube, admin: Client, n
 def test_events_are_listed_and_waited_for(kube: Kube, admin: Client, namespace: str) -> None:
     admin.apply(pod(ends(3)), namespace)
     found = kube.ok("events", resource="pod/it", reason="BackOff", count={"gte": 1}, timeout=LONG)
+    kube.ok("events", resource="pods", selector="app=it", reason="BackOff", count={"gte": 1}, timeout=LONG)
     assert found["reasons"] == "BackOff"
     assert "Warning BackOff" in found["events"]
     assert "found 0" in kube.failed("events", resource="pod/it", reason="Killing", count={"gte": 1}, timeout="1s")

@@ -383,6 +383,9 @@ class FakeApi:
         return 200, {"kind": f"{kind.kind}List", "apiVersion": kind.api_version, "metadata": metadata, "items": found}
 
     def _post(self, kind: Kind, namespace: str, name: str, sub: str, asked: Asked) -> tuple[int, Object]:
+        if sub == "eviction":
+            self._remove(kind, self._found(kind, namespace, name))
+            return 201, {"kind": "Status", "apiVersion": "v1", "status": "Success"}
         item = copy.deepcopy(asked.body)
         metadata = item.setdefault("metadata", {})
         self._check(kind, namespace, item, asked)
@@ -571,6 +574,7 @@ def selected(item: Object, asked: Asked) -> bool:
     labels = item["metadata"].get("labels") or {}
     fields = {"metadata.name": item["metadata"]["name"], "metadata.namespace": item["metadata"].get("namespace", "")}
     fields["status.phase"] = (item.get("status") or {}).get("phase", "")
+    fields["spec.nodeName"] = (item.get("spec") or {}).get("nodeName", "")
     for term, value in (item.get("involvedObject") or {}).items():
         fields[f"involvedObject.{term}"] = value
     terms = [(term, labels) for term in re.split(r",(?![^(]*\))", asked.query.get("labelSelector", ""))]

@@ -33,7 +33,7 @@ class NodesArgs(ext_sdk.Args, one_of=("node", "selector")):
     ignore_not_found: IgnoreNotFound = False
 
 
-class Cordon(NodesArgs, one_of=("node", "selector")):
+class Cordon(NodesArgs):
     """Arguments of `cordon` and `uncordon`."""
 
     timeout: TimeLimit = ext_sdk.Duration.parse("25s")
@@ -117,7 +117,7 @@ _PARTS = re.compile(rf"(?P<key>[^=:\s]+?)(?P<value>=[^=:\s]*?)?(?::(?P<effect>{E
 MOST_CONFLICTS = 5
 
 
-class Taint(NodesArgs, one_of=("node", "selector")):
+class Taint(NodesArgs):
     """Arguments of `taint`."""
 
     taints: Annotated[
@@ -218,7 +218,7 @@ def _shown(taint: Object) -> str:
     return f"{text(taint, 'key')}{'=' if value else ''}{value}:{text(taint, 'effect')}"
 
 
-class Drain(NodesArgs, one_of=("node", "selector")):
+class Drain(NodesArgs):
     """Arguments of `drain`."""
 
     pod_selector: Annotated[str, Meta(description="Label selector of the pods to evict; default: all")] = ""

@@ -135,3 +135,25 @@ def test_containing_an_empty_object_is_refused_with_what_is_meant() -> None:
     with pytest.raises(WrongPattern, match=r"use \{\$equals: \{\}\} for an empty one"):
         check_pattern({"spec": {"ingress": {"$contains": {}}}})
     check_pattern({"spec": {"ingress": {"$contains": {"$equals": {}}}}})
+
+
+@pytest.mark.parametrize(
+    ("expected", "found", "same"),
+    [
+        ({"resources": {"limits": {"memory": "1024Mi"}}}, {"resources": {"limits": {"memory": "1Gi"}}}, True),
+        ({"limits": {"cpu": 0.5}}, {"limits": {"cpu": "500m"}}, True),
+        ({"limits": {"cpu": "1"}}, {"limits": {"cpu": "1500m"}}, False),
+        ({"hard": {"requests.cpu": "2000m"}}, {"hard": {"requests.cpu": "2"}}, True),
+        ({"emptyDir": {"sizeLimit": "1024Ki"}}, {"emptyDir": {"sizeLimit": "1Mi"}}, True),
+        ({"labels": {"size": "1024Mi"}}, {"labels": {"size": "1Gi"}}, False),
+        ({"size": {"$quantity": "1024Mi"}}, {"size": "1Gi"}, True),
+        ({"size": {"$quantity": "1Gi"}}, {"size": "2Gi"}, False),
+        ({"size": {"$quantity": "1Gi"}}, {"size": "large"}, False),
+        ({"limits": {"memory": {"$equals": "1024Mi"}}}, {"limits": {"memory": "1Gi"}}, False),
+    ],
+)
+def test_quantities_are_equal_by_their_amount_where_the_api_has_quantities(
+    expected: object, found: object, same: bool
+) -> None:
+    with Searcher() as searcher:
+        assert (differences(expected, found, searcher=searcher) == []) == same

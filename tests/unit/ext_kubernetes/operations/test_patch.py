@@ -66,3 +66,19 @@ def test_what_was_labelled_is_waited_for_by_name(kube: Extension, pods: FakeApi)
     assert labels_of(pods, "b") == {"tier": "shop"}
     pods.put("pods", pod("b", ready=False, tier="web"))
     assert "pods: ready not met" in kube.failed("label", args | {"timeout": "100ms"})
+
+
+@pytest.mark.parametrize(
+    ("operation", "args"),
+    [
+        ("patch", {"resource": "cm/x", "patch": {"data": {}}}),
+        ("label", {"resource": "cm/x", "labels": {"a": "b"}}),
+        ("annotate", {"resource": "cms", "selector": "app=x", "annotations": {"a": "b"}}),
+        ("scale", {"resource": "deploy/x", "replicas": 1}),
+        ("rollout", {"resource": "deploy/x", "action": "restart"}),
+    ],
+)
+def test_a_missing_object_is_a_failure_unless_ignored(kube: Extension, operation: str, args: dict[str, object]) -> None:
+    args = {name: "configmaps" if value == "cms" else value for name, value in args.items()}
+    assert "found" in kube.failed(operation, args)
+    assert "not found (ignored)" in kube.ok(operation, args | {"ignoreNotFound": True})["message"]
