@@ -176,7 +176,8 @@ OUTPUTS = {
     | {
         "evicted": "evicted pods as NAMESPACE/NAME, one per line",
         "left": "pods that stay on the nodes (of DaemonSets, and static ones), one per line",
-        "seconds?": "duration in seconds, if pods were evicted or none was to be",
+        "seconds?": "duration in seconds, unless a pod must not be evicted",
+        "done?": DONE["done"],
     },
     "events": {
         "count": "number of events",

@@ -11,6 +11,7 @@ import ext_sdk
 from ext_kubernetes.api.client import client_for
 from ext_kubernetes.api.discovery import core_path
 from ext_kubernetes.api.errors import ApiError, Conflict, NotFound, error_context
+from ext_kubernetes.config import ClusterArgs
 from ext_kubernetes.manifests.bulk import run_parallel
 from ext_kubernetes.manifests.write import IgnoreNotFound, merge, read
 from ext_kubernetes.objects.fields import at, items, members, text
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from ext_kubernetes.objects.yaml_loader import Object
 
 
-class NodesArgs(ext_sdk.Args, one_of=("node", "selector")):
+class NodesArgs(ClusterArgs, one_of=("node", "selector")):
     """Common arguments of operations on nodes."""
 
     node: Annotated[str | list[str], Meta(description="Name of a node, or of several")] = ""
@@ -101,7 +102,7 @@ def uncordon(args: Cordon, context: ext_sdk.Context) -> ext_sdk.Result:
 
 
 def _mark(args: Cordon, context: ext_sdk.Context, *, unschedulable: bool) -> ext_sdk.Result:
-    client = client_for(context)
+    client = client_for(context, args)
     nodes = Nodes(args, context, client)
     with error_context(f"failed to {'cordon' if unschedulable else 'uncordon'}"):
         found = nodes.read()
@@ -141,7 +142,7 @@ class Taint(NodesArgs):
 
 def taint(args: Taint, context: ext_sdk.Context) -> ext_sdk.Result:
     """Add, change or remove taints of nodes."""
-    client = client_for(context)
+    client = client_for(context, args)
     nodes = Nodes(args, context, client)
     with error_context("failed to change taints"):
         found = nodes.read()
@@ -238,6 +239,7 @@ class Drain(NodesArgs):
         Annotated[int, Meta(ge=0)] | UnsetType,
         Meta(description="Grace period of pods in seconds; 0 kills them immediately"),
     ] = UNSET
+    on_timeout: ext_sdk.OnTimeout = "fail"
     timeout: TimeLimit = ext_sdk.Duration.parse("60s")
 
 
@@ -297,7 +299,7 @@ def drain(args: Drain, context: ext_sdk.Context) -> ext_sdk.Result:
     The rules are those of `kubectl drain`: disruption budgets are respected, static pods stay, and pods that would lose
     data or not be created again are a failure before any pod is evicted.
     """
-    client = client_for(context)
+    client = client_for(context, args)
     nodes = Nodes(args, context, client)
     with error_context("failed to drain"):
         found = nodes.read()
@@ -312,16 +314,19 @@ def drain(args: Drain, context: ext_sdk.Context) -> ext_sdk.Result:
             )
         outcome = wait_until(evictor.check, context.deadline)
     outputs = nodes.outputs(found, changed) | evictor.outputs() | {"seconds": f"{outcome.seconds:.3f}"}
+    outputs["done"] = outcome.done
     evicted = counted(len(evictor.evicted), "pod")
     if outcome.done:
         return ext_sdk.Result.ok(f"Drained {nodes.describe(found)}: {evicted} evicted", outputs=outputs)
     status = outcome.verdict.status if outcome.verdict else "no response"
     error = f"; the last poll failed: {outcome.last_error.error}" if outcome.last_error else ""
-    return ext_sdk.Result.failed(
+    failure = ext_sdk.Result.failed(
         f"{nodes.describe(found)} not drained after {outcome.seconds:.1f} s",
         error=f"expected no evictable pods after {outcome.seconds:.1f} s, found {status}{error}",
         outputs=outputs,
     )
+    timed_out = outcome.timed_out and not context.deadline.stopped.is_set()
+    return ext_sdk.conclude_wait(failure, args.on_timeout, timed_out=timed_out, last_seen=status)
 
 
 class _Evictor:

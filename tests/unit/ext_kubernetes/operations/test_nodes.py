@@ -153,6 +153,10 @@ def test_a_disruption_budget_is_waited_for_and_named(kube: Extension, api: FakeA
     api.faults.append(refused._replace(times=1))
     report = kube.failed("drain", {"node": "a", "timeout": "0s"})
     assert f"default/web is protected by a disruption budget: {told}" in report
+    api.faults.append(refused._replace(times=1))
+    later = kube.ok("drain", {"node": "a", "timeout": "0s", "onTimeout": "ok"})
+    assert later["done"] == "false"
+    assert later["message"].startswith("Not done yet: ")
     api.faults.append(refused)
-    kube.ok("drain", {"node": "a"})
+    assert kube.ok("drain", {"node": "a"})["done"] == "true"
     assert left(api) == []
