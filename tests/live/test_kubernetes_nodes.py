@@ -52,7 +52,9 @@ def test_a_disruption_budget_keeps_a_pod_until_it_is_gone(
     cluster: Cluster, kube: Kube, node: str, namespace: str
 ) -> None:
     if cluster.kubelets:
-        pytest.skip("nobody plays the node of this test, so its pods are not ready: run it on the control plane")
+        pytest.skip(
+            "the node of this test is not simulated here, so its pods are not ready: run it on the control plane"
+        )
     manifest = deployment(replicas=1)
     manifest["spec"]["template"]["spec"] |= {
         "nodeSelector": {"for": namespace},
