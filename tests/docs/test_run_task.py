@@ -25,6 +25,18 @@ RECORDER = (sys.executable, "-P", "-m", "ext_recorder")
 LIMIT_SECONDS = 120
 IDLE = "echo I did nothing"
 PHASES = ("setup", "verify", "cleanup")
+# An extension whose operation `run` ends with an error of the protocol, and whose other operations succeed.
+FAULTY = """
+import json, pathlib, sys
+for line in sys.stdin:
+    request = json.loads(line)
+    answer = {"result": {"success": True, "message": "fine"}}
+    if request["method"] == "initialize":
+        answer = {"result": json.loads(pathlib.Path(sys.argv[1]).read_text())}
+    elif request["params"].get("operation") == "run":
+        answer = {"error": {"code": -32603, "message": "a fault"}}
+    print(json.dumps({"jsonrpc": "2.0", "id": request["id"], **answer}), flush=True)
+"""
 
 
 # --- What mcpchecker demands (pkg/eval, pkg/agent, pkg/mcpclient, pkg/task of its sources) ----------------------------
@@ -102,7 +114,7 @@ class Done(NamedTuple):
     @property
     def verdicts(self) -> list[tuple[str, ...]]:
         """(phase, verdict, step) of each step, and ("agent", verdict)."""
-        lines = [line.split() for line in self.told.splitlines() if not line.startswith(" ")]
+        lines = [line.split() for line in self.told.splitlines() if not line.startswith((" ", "task "))]
         return [tuple(words[: 2 if words[0] == "agent" else 3]) for words in lines]
 
 
@@ -118,6 +130,14 @@ class Folder:
         text = (self.path / name).read_text()
         assert old in text
         (self.path / name).write_text(text.replace(old, new))
+
+    def faulty(self) -> str:
+        """Return the argument that replaces ext-shell by FAULTY."""
+        (self.path / "faulty.py").write_text(FAULTY)
+        program, manifest = self.path / "faulty", ROOT / "extensions" / "ext_shell" / "manifest.json"
+        program.write_text(f"#!/bin/sh\nexec '{sys.executable}' '{self.path}/faulty.py' '{manifest}'\n")
+        program.chmod(0o755)
+        return f"shell={program}"
 
     def run(self, pattern: str, *args: str) -> Done:
         done = subprocess.run(
@@ -174,15 +194,28 @@ def test_after_a_setup_step_that_failed_the_agent_runs_and_what_it_achieved_coun
 
 
 def test_after_an_error_of_the_protocol_in_setup_nothing_else_is_run(folder: Folder) -> None:
-    folder.change("fix-the-greeting/task.yaml", "  setup:\n", '  setup:\n    - shell.run: {comand: ["false"]}\n')
-    done = folder.run("fix-the-greeting")
+    folder.change("fix-the-greeting/task.yaml", "  setup:\n", "  setup:\n    - shell.run: {script: x}\n")
+    done = folder.run("fix-the-greeting", folder.faulty())
     assert (done.code, done.verdicts) == (1, [("setup", "ERROR", "shell.run")])
 
 
-def test_an_error_of_the_protocol_ends_the_checks_and_the_cleanup_but_not_one_the_other(folder: Folder) -> None:
-    for phase in ("verify", "cleanup"):
-        folder.change("fix-the-greeting/task.yaml", f"  {phase}:\n", f"  {phase}:\n    - shell.run: {{comand: [x]}}\n")
+def test_steps_that_the_manifest_does_not_allow_are_all_reported_before_the_first_step(folder: Folder) -> None:
+    for phase, step in (
+        ("setup", 'shell.run: {comand: ["false"]}'),
+        ("verify", "shell.rum: {}"),
+        ("cleanup", "script: {}"),
+    ):
+        folder.change("fix-the-greeting/task.yaml", f"  {phase}:\n", f"  {phase}:\n    - {step}\n")
     done = folder.run("fix-the-greeting")
+    assert (done.code, [verdict for _, verdict, _ in done.verdicts]) == (1, ["ERROR"] * 3)
+    assert "'comand' was unexpected" in done.told
+    assert "no such operation; there are assert-agent," in done.told
+    assert "requires no extension 'script'" in done.told
+
+
+def test_an_error_of_the_protocol_ends_the_checks_and_the_cleanup_but_not_one_the_other(folder: Folder) -> None:
+    folder.change("fix-the-greeting/task.yaml", "  cleanup:\n", "  cleanup:\n    - shell.run: {script: x}\n")
+    done = folder.run("fix-the-greeting", folder.faulty())
     assert (done.code, done.verdicts[2:]) == (1, [("verify", "ERROR", "shell.run"), ("cleanup", "ERROR", "shell.run")])
 
 
@@ -195,12 +228,37 @@ def test_a_prompt_with_another_brace_or_an_unknown_output_is_passed_on_as_it_is(
         folder.change("fix-the-greeting/task.yaml", f"{more} {reference}", reference)
 
 
-def test_config_and_env_of_the_eval_reach_the_extension(folder: Folder) -> None:
-    folder.change("eval.yaml", "maxOperationTime: 25s", "env: {GREETED: world}\n        passEnv: [GREETING]")
-    folder.change("eval.yaml", "LANG: C.UTF-8", "GREETING: Hello")
+def test_config_and_env_of_the_eval_reach_the_extension(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder.change("eval.yaml", "maxOperationTime: 25s", 'env: {GREETED: "{env.GREETED}"}\n        passEnv: [GREETING]')
+    folder.change("eval.yaml", "LANG: C.UTF-8", "GREETING: ${GREETING}")
+    monkeypatch.setenv("GREETED", "world")
+    monkeypatch.setenv("GREETING", "Hello")
     folder.change("fix-the-greeting/task.yaml", "command: [python3, greet.py]", 'script: echo "$GREETING, $GREETED"')
     done = folder.run("fix-the-greeting")
     assert done.code == 0, done.told
+
+
+def test_a_script_in_the_folder_of_the_task_is_the_agent_until_the_limit_of_the_task(folder: Folder) -> None:
+    (folder.path / "fix-the-greeting" / "agent.sh").write_text('echo "got: $1"')
+    done = folder.run("fix-the-greeting", "--script", "agent.sh")
+    assert f"got: The program {folder.path}/fix-the-greeting/repo/greet.py misspells" in done.told
+    assert done.told.endswith("task     FAILED  fix-the-greeting\n")
+    folder.change("fix-the-greeting/task.yaml", "  setup:\n", "  limits: {timeout: 500ms}\n  setup:\n")
+    (folder.path / "fix-the-greeting" / "agent.sh").write_text("sleep 1000 & wait")
+    done = folder.run("fix-the-greeting", "--script", "agent.sh")
+    assert [tuple(each[:2]) for each in done.verdicts] == [("setup", "ok"), ("agent", "FAILED"), ("cleanup", "ok")]
+    assert "limits.timeout" in done.told
+
+
+def test_tasks_are_selected_by_labels_and_prompts_may_be_files(folder: Folder) -> None:
+    folder.change(
+        "eval.yaml", '- glob: "*/task.yaml"', "- {path: fix-the-greeting/task.yaml, labelSelector: {easy: x}}"
+    )
+    assert "no task of the eval matches" in folder.run(".").errors
+    folder.change("fix-the-greeting/task.yaml", "metadata:\n", "metadata:\n  labels: {easy: x, other: y}\n")
+    folder.change("fix-the-greeting/task.yaml", "    inline: The program", "    file: prompt.txt\n#")
+    (folder.path / "fix-the-greeting" / "prompt.txt").write_text("Fix it.")
+    assert "agent    ok      I cannot do that\n" in folder.run(".").told
 
 
 @pytest.mark.parametrize(
@@ -254,5 +312,11 @@ def test_what_cannot_be_run_is_told_in_a_line(folder: Folder) -> None:
         assert (done.code, done.told) == (1, "")
         assert says in done.errors
         assert done.errors.count("\n") == 1
+    folder.change("eval.yaml", "type: file", "type: builtin.claude-code")
+    assert "the agent builtin.claude-code is run by mcpchecker only" in folder.run("greeting").errors
+    folder.change("eval.yaml", "type: builtin.claude-code", "type: file")
     folder.change("eval.yaml", "    shell:\n", "    shall:\n")
-    assert "expected 'shell': a key of the eval or a task, or an extension of the eval" in folder.run("greeting").errors
+    assert (
+        "expected 'shell': a key of the eval or a task, an extension of the eval, or a variable of"
+        in folder.run("greeting").errors
+    )
