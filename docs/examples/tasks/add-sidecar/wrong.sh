@@ -1,0 +1,10 @@
+#!/bin/sh
+# Replaces the list of containers, instead of adding to it.
+# expect kubernetes.assert: containers[name=shop]
+# expect kubernetes.logs: no container
+set -eu
+kubectl -n add-sidecar patch deploy shop --type merge -p '{"spec": {"template": {"spec": {"containers": [{
+  "name": "shipper", "image": "busybox:1.36", "imagePullPolicy": "IfNotPresent",
+  "command": ["sh", "-c", "echo shipping logs; exec sleep 100000"]
+}]}}}}'
+kubectl -n add-sidecar rollout status deploy shop --timeout 60s

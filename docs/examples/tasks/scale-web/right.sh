@@ -1,0 +1,3 @@
+#!/bin/sh
+set -eu
+kubectl -n scale-web scale deploy web --replicas 4
