@@ -74,7 +74,7 @@ class ExampleTask:
         Args:
             script: name of the file.
             folder: to which the eval is copied.
-            env: variables beside those of the tests.
+            env: variables that are added to those of the tests.
 
         Returns:
             the exit code of the host, and the steps.
