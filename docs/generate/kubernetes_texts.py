@@ -374,7 +374,7 @@ FAILURES = {
     ),
     "run-job": (
         "the result does not match `expect`",
-        "a Job of the given name exists, and a previous step did not leave it with `onTimeout: ok`",
+        "a Job of the given name exists, and is not that of a previous step with `onTimeout: ok`",
         "the CronJob in `from` does not exist",
         "the Job is not complete before `timeout`",
         HOPELESS,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 from msgspec import UNSET, Meta, UnsetType, field
 
@@ -87,8 +87,9 @@ class RunJob(ClusterArgs, one_of=("image", "manifest", "from_")):
 def run_job(args: RunJob, context: ext_sdk.Context) -> ext_sdk.Result:
     """Run a Job to completion or failure, and output its log and exit code.
 
-    Fails early if its pod can't start: the image can't be pulled, or no node can run it. With `onTimeout: ok`, the next
-    step with the same `name` and the same Job continues to wait for it; it does not start the Job again.
+    Fails early if its pod can't start: the image can't be pulled, or no node can run it. After a step with
+    `onTimeout: ok`, the next one with the same `name` and the same Job continues to wait for it, or reads its result
+    again if it has ended. It does not start the Job again, unless the Job was deleted, such as by `cleanup`.
     """
     client = client_for(context, args)
     job = _job_of_cronjob(args, context, client) if args.from_ else job_of(args)
@@ -97,20 +98,22 @@ def run_job(args: RunJob, context: ext_sdk.Context) -> ext_sdk.Result:
     job["metadata"] = members(job, "metadata") | {"namespace": namespace}
     name, unfinished = text(job, "metadata", "name"), context.state(Unfinished)
     key = (client.server, "run-job", namespace, name)
-    if not name or unfinished.take(key, dict) != job:
+    previous = unfinished.take(key, _PreviousRun) if name else None
+    uid = previous.uid if previous and previous.job == job else ""
+    if not uid or uid != _uid_of(Target(resource, namespace, name), context, client):
         query = [("fieldManager", MANAGER), ("fieldValidation", "Strict")]
         with error_context("failed to create the job"), advising("Choose another name, or omit it"):
             path = resource.path(namespace)
             created = client.request("POST", path, query=query, body=job, deadline=context.deadline)
-        name = text(created, "metadata", "name")
+        name, uid = text(created, "metadata", "name"), text(created, "metadata", "uid")
     target = Target(resource, namespace, name)
     pending = False
     try:
         with error_context(f"failed to wait for {target}"):
             result = _JobRun(args, target, context, client).result()
         pending = result.success and result.outputs["done"] == "false"
-        if pending:
-            unfinished.keep(key, job)
+        if args.on_timeout == "ok":
+            unfinished.keep(key, _PreviousRun(job, uid))
         return result
     finally:
         if args.cleanup and not pending:
@@ -121,6 +124,21 @@ def run_job(args: RunJob, context: ext_sdk.Context) -> ext_sdk.Result:
                 pass
             except KubernetesError as error:  # the result is that of the job
                 context.log.warn(f"{target.where} could not be deleted: {error.error}")
+
+
+class _PreviousRun(NamedTuple):
+    """Job of a step with `onTimeout: ok`."""
+
+    job: Object
+    uid: str
+
+
+def _uid_of(target: Target, context: ext_sdk.Context, client: Client) -> str:
+    """Return the unique id of the job; "" if it does not exist."""
+    try:
+        return text(client.request("GET", target.path, deadline=context.deadline), "metadata", "uid")
+    except NotFound:
+        return ""
 
 
 def _job_of_cronjob(args: RunJob, context: ext_sdk.Context, client: Client) -> Object:

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Scales the other Deployment.
-# expect kubernetes.assert: spec.replicas: expected 4, found 1
+# Scales every Deployment.
+# expect kubernetes.assert: metadata.generation: expected 1, found 2
 set -eu
-kubectl -n scale-web scale deploy api --replicas 4
+kubectl -n scale-web scale deploy --all --replicas 4

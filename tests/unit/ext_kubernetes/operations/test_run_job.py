@@ -57,6 +57,34 @@ def test_a_manifest_of_a_job_is_run(kube: Extension, api: FakeApi) -> None:
     assert "expected one batch/v1 Job, found v1 Pod" in kube.refused("run-job", {"manifest": wrong})
 
 
+def test_the_step_after_one_with_on_timeout_ok_reads_the_same_job(kube: Extension, api: FakeApi) -> None:
+    api.job_exit = 0
+    args: dict[str, object] = {"image": "busybox", "name": "it"}
+    kube.ok("run-job", args | {"onTimeout": "ok"})
+    first = api.get("jobs", "it")
+    assert kube.ok("run-job", args | {"expect": {"exitCode": 0}, "onTimeout": "ok"})["done"] == "true"
+    assert "exitCode: expected" in kube.failed("run-job", args | {"expect": {"exitCode": 1}, "onTimeout": "ok"})
+    kube.ok("run-job", args)
+    assert api.get("jobs", "it") == first
+    assert "already exists" in kube.failed("run-job", args)
+
+
+def test_a_job_that_was_deleted_after_its_step_is_run_again(kube: Extension, api: FakeApi) -> None:
+    api.job_exit = 0
+    args: dict[str, object] = {"image": "busybox", "name": "it", "onTimeout": "ok"}
+    kube.ok("run-job", args | {"cleanup": True})
+    assert api.get("jobs", "it") is None
+    kube.ok("run-job", args)
+    first = api.get("jobs", "it")
+    kube.ok("delete", {"resource": "job/it"})
+    kube.ok("run-job", args)
+    second = api.get("jobs", "it")
+    assert first is not None
+    assert second is not None
+    assert first["metadata"]["uid"] != second["metadata"]["uid"]
+    assert "already exists" in kube.failed("run-job", args | {"command": ["other"]})
+
+
 def test_it_is_an_image_or_a_manifest(kube: Extension) -> None:
     assert "expected one of image, manifest and from" in kube.refused("run-job", {})
     assert "require `image`" in kube.refused("run-job", {"manifest": MANIFEST, "command": ["x"]})

@@ -1,0 +1,7 @@
+#!/bin/sh
+# Binds a role that allows the reading of ConfigMaps, and much else.
+# expect kubernetes.auth-can-i: can get secrets
+# expect kubernetes.auth-can-i: can delete configmaps
+set -eu
+namespace=$(echo "$1" | grep -o 'reports-[a-z0-9]*')
+kubectl -n "$namespace" create rolebinding reporter --clusterrole edit --serviceaccount "$namespace:reporter"
