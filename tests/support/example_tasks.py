@@ -16,7 +16,7 @@ import yaml
 from tests.support.paths import ROOT
 
 TASKS = ROOT / "docs" / "examples" / "tasks"
-EXPECT = re.compile(r"^# expect (?P<step>[\w.-]+):(?: (?P<text>.*))?$", re.MULTILINE)
+EXPECT = re.compile(r"^# expect (?P<step>[\w.-]+): (?P<text>.+)$", re.MULTILINE)
 LIMIT_SECONDS = 400
 
 
@@ -63,7 +63,7 @@ class ExampleTask:
 
     def expected(self) -> list[tuple[str, str]]:
         """The steps by which the wrong agent is found out, each with a part of its text."""
-        return [(match["step"], match["text"] or "") for match in EXPECT.finditer(self._script("wrong.sh"))]
+        return [(match["step"], match["text"]) for match in EXPECT.finditer(self._script("wrong.sh"))]
 
     def _script(self, name: str) -> str:
         return (self.path.parent / name).read_text()
