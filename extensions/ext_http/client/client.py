@@ -382,6 +382,8 @@ def _failure(
         kind, reason, remedy = "protocol", f"the body can't be decoded: {text}", IDENTITY_REMEDY
     else:
         kind, reason, remedy = "protocol", _NOT_HTTP.get(text, text) or type(error).__name__, protocol_remedy
+    if failure_of(kind, error) == "reset":  # a server that can't read HTTP/2 may reset the connection
+        remedy = remedy or protocol_remedy
     return ExchangeFailed(kind, reason, where, remedy=remedy, response=response)
 
 

@@ -84,9 +84,14 @@ class Mock(NamedTuple):
 
 
 class Mocks:
-    """Mocks of one workdir and scope. Thread-safe."""
+    """Mocks of one workdir and scope. Thread-safe.
+
+    Attributes:
+        addresses: host and port of each mock, as in `allowHosts`; each request reads them.
+    """
 
     def __init__(self) -> None:
+        self.addresses: tuple[str, ...] = ()
         self._lock = threading.Lock()
         self._mocks: dict[str, Mock] = {}
         self._stopped: list[Mock] = []
@@ -98,6 +103,7 @@ class Mocks:
             other = self._mocks.get(mock.name)
             if other is None and not self._closed:
                 self._mocks[mock.name] = mock
+                self.addresses += (mock.address,)
                 return
         mock.close()
         if other is None:
@@ -120,11 +126,6 @@ class Mocks:
             raise ext_sdk.OperationFailed(f"mock {name!r} is not running", error=error)
         return mock
 
-    def addresses(self) -> list[str]:
-        """Return host and port of each mock, as in `allowHosts`."""
-        with self._lock:
-            return [mock.address for mock in self._mocks.values()]
-
     def ca_files(self) -> list[str]:
         """Return the paths of the mocks' CA certificates."""
         with self._lock:
@@ -135,6 +136,7 @@ class Mocks:
         with self._lock:
             mock = self._mocks.pop(name, None)
             self._stopped += [mock] if mock else []
+            self.addresses = tuple(other.address for other in self._mocks.values())
         return mock
 
     def close(self) -> None:

@@ -135,7 +135,7 @@ def create_mock(args: MockStart, context: ext_sdk.Context) -> Mock:
         config = context.config_as(HttpConfig)
         with os_errors("read", config.ca_file):
             ca = Path(config.ca_file).read_text(encoding="utf-8", errors="replace") if config.ca_file else ""
-        allow = (*config.allow_hosts, *context.state(Mocks).addresses())
+        allow = (*config.allow_hosts, *context.state(Mocks).addresses)
         upstream = Forwarder(args.upstream, context, ca=ca, allow=allow, redact=journal.redact)
     router = Router(
         args.name,

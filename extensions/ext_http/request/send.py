@@ -223,7 +223,7 @@ class PreparedRequest:
         self._session = context.state(Sessions).get(args.session) if args.session is not UNSET else None
         self._target = _target_of(args.url, spec, self._session, context)
         self.url = f"{self._target.origin}{self._target.raw}" if self._target.raw else self._target.url
-        allow = (*context.config_as(HttpConfig).allow_hosts, *args.allow_hosts, *context.state(Mocks).addresses())
+        allow = (*context.config_as(HttpConfig).allow_hosts, *args.allow_hosts, *context.state(Mocks).addresses)
         self._guard = Guard(tuple(map(str.lower, allow)), self._target.trusted)
         self._guard.check_host(self._target.origin.host, self._target.origin.port)
         self._body = encode(spec.body, context) if spec.body else None

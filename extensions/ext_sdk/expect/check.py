@@ -310,8 +310,12 @@ _LAST_NAME = re.compile(r"([\w-]+)(?:['\"]\])?\Z")
 _FIRST_WORD = re.compile(r"\A[\w+/=.~%:@-]+")
 
 
+# JSON does not escape these: controls of terminals, line separators, and marks that reverse the order of the text.
+_UNSEEN = re.compile("[\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
+
+
 def _escaped(text: str) -> str:
-    return json.dumps(text, ensure_ascii=False)
+    return _UNSEEN.sub(lambda match: f"\\u{ord(match[0]):04x}", json.dumps(text, ensure_ascii=False))
 
 
 def _first_difference(left: Sequence[str], right: Sequence[str]) -> int:

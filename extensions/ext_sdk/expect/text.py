@@ -272,15 +272,16 @@ class _Comparison:
             yield from check_json(
                 expectation, document, where=self._where, searcher=self._searcher, redact=self._redact
             )
-        yield from check_against_schemas(
-            wanted.json_schema,
-            wanted.json_schema_file,
-            document,
-            where=self._where,
-            workdir=workdir,
-            searcher=self._searcher,
-            redact=self._redact,
-        )
+        if wanted.json_schema is not UNSET or wanted.json_schema_file is not UNSET:
+            yield from check_against_schemas(
+                wanted.json_schema,
+                wanted.json_schema_file,
+                document,
+                where=self._where,
+                workdir=workdir,
+                searcher=self._searcher,
+                redact=self._redact,
+            )
 
     def _document(self, expected: object, document: object, what: str, *, partial: bool) -> Check:
         try:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import gzip
+import socket
+import struct
 import threading
 import time
 from pathlib import Path
@@ -12,6 +14,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.support.http_stub import Asked, Handler, Stub, gzipped
+from tests.support.raw_server import RawServer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -311,3 +314,13 @@ def test_an_answer_that_ends_too_soon_is_told_and_so_is_what_came_of_it(http: Ex
 def test_a_server_without_http_2_is_told(http: Extension, stub: Stub) -> None:
     error = http.failed("request", url=stub.says("/", "hi"), httpVersion="2", timeout="5s").error
     assert "check that the server supports HTTP/2; `httpVersion: auto` falls back to HTTP/1.1" in error
+
+
+def test_a_reset_of_a_connection_with_http_2_names_the_protocol(http: Extension) -> None:
+    def reset(connection: socket.socket, head: bytes) -> None:
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        connection.close()
+
+    with RawServer(reset) as server:
+        error = http.failed("request", url=server.url, httpVersion="2").error
+    assert "Connection reset by peer; check that the server supports HTTP/2" in error

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ext_sdk import expect
 from ext_sdk.expect import Check
+from ext_sdk.expect.check import quoted
 
 
 def good(number: int = 1) -> list[Check]:
@@ -47,3 +48,7 @@ def test_the_result_has_the_number_of_checks_and_the_failures() -> None:
     assert (failed.success, failed.message) == (False, "Checked x: 1 of 2 checks failed")
     assert failed.error == "x: expected to equal 1, got 0"
     assert failed.outputs == {"size": "1"}
+
+
+def test_no_character_of_a_value_acts_on_a_terminal_or_reverses_the_text() -> None:
+    assert quoted("a\x1b[31m\x7f\x9b\u2028\u202e\u2066 é") == '"a\\u001b[31m\\u007f\\u009b\\u2028\\u202e\\u2066 é"'

@@ -143,7 +143,7 @@ def test_http_interactions_are_below_their_calls() -> None:
     data = data_of(page_of(HTTP))
     found = table(data, "kind", "method", "time", "took", "parent")
     interactions = [row for row in found if row[0] == "http"]
-    assert len(interactions) == 43
+    assert len(interactions) == HTTP.with_suffix(".http.yaml").read_text().count("- request:") > 0
     for _, method, time, took, parent in interactions:
         kind, _, start, length, _ = found[int(str(parent))]
         assert kind == "call"
