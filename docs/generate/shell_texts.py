@@ -28,8 +28,12 @@ FILE = {
 }
 
 OUTPUTS = {
-    "run": COMMAND | {"attempts?": "number of runs, if `retry` is given"},
-    "start": PROCESS,
+    "run": COMMAND
+    | {
+        "attempts?": "number of runs, if `retry` is given",
+        "done?": "`false` if the time was up before the result was as expected, if `retry` is given",
+    },
+    "start": PROCESS | {"done": "`false` if the time was up before it was ready; it is running then"},
     "wait": PROCESS
     | {name if name.endswith("?") else f"{name}?": text for name, text in COMMAND.items()}
     | {
@@ -85,13 +89,13 @@ FAILURES = {
     "run": (
         NOT_FOUND,
         "the exit code is not 0, or the result does not match `expect`",
-        "the command runs longer than `timeout`, or exceeds one of `limits`",
+        "the command runs longer than `timeout`, unless `onTimeout` is ok, or exceeds one of `limits`",
         "a captured value is not found, and has no default",
     ),
     "start": (
         NOT_FOUND,
         "a process of this name is already running",
-        "the process exits before it is ready, or is not ready before `timeout`",
+        "the process exits before it is ready, or is not ready before `timeout`, unless `onTimeout` is ok",
         "the port is in use, or the file of `ready` already exists",
     ),
     "wait": (
@@ -218,6 +222,22 @@ EXAMPLES: dict[str, dict[str, list[tuple[str, dict[str, object]]]]] = {
                 },
             )
         ],
+        "Runs that continue in the next step, if a call may not take long enough for all": [
+            (
+                "run",
+                {
+                    "command": ["test", "-e", "report.txt"],
+                    "retry": {"interval": "100ms"},
+                    "timeout": "1s",
+                    "onTimeout": "ok",
+                },
+            ),
+            ("run", {"script": "touch report.txt"}),
+            (
+                "run",
+                {"command": ["test", "-e", "report.txt"], "retry": {"interval": "100ms"}, "timeout": "20s"},
+            ),
+        ],
     },
     "start": {
         "A server on a free port, ready when it answers": [
@@ -232,7 +252,22 @@ EXAMPLES: dict[str, dict[str, list[tuple[str, dict[str, object]]]]] = {
                 },
             ),
             ("stop", {"name": "files"}),
-        ]
+        ],
+        "A server that takes long to start, over two steps": [
+            (
+                "start",
+                {
+                    "name": "slow",
+                    "script": 'sleep 1\nexec python3 -m http.server --bind 127.0.0.1 "$PORT"',
+                    "port": "auto",
+                    "ready": {"http": "/"},
+                    "timeout": "500ms",
+                    "onTimeout": "ok",
+                },
+            ),
+            ("wait", {"name": "slow", "for": "ready", "timeout": "25s"}),
+            ("stop", {"name": "slow"}),
+        ],
     },
     "assert-file": {
         "JSON in a file, with members of any order": [

@@ -41,6 +41,7 @@ RESERVED = frozenset(
         "port",
         "logFile",
         "running",
+        "done",
     ]
 )
 
@@ -162,6 +163,11 @@ class RunResult:
     def failures(self) -> str:
         """Return the failed checks as text; "" if all passed."""
         return failure_text(self._checks)
+
+    @property
+    def brief(self) -> str:
+        """Return the reason of the failure, or the failed checks, on one line."""
+        return self._reason or failure_text(self._checks, brief=True)
 
     def note(self, text: str) -> None:
         """Add a sentence to the error text."""

@@ -71,9 +71,15 @@ class Run(OutputArgs):
         RunExpectation, Meta(description="Expected result; exit code 0 unless `exitCode` or `signal` is given")
     ] = DEFAULT
     retry: Annotated[Retry | UnsetType, Meta(description="Repetition until the expectations hold")] = UNSET
+    on_timeout: ext_sdk.OnTimeout = "fail"
     capture: Annotated[dict[str, Capture], Meta(description="Parts of the output that become outputs, by name")] = (
         field(default_factory=dict)
     )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.on_timeout == "ok" and self.retry is UNSET:
+            raise ValueError(f"`onTimeout` requires `retry`; {LONG_WORK}")
 
 
 def run(args: Run, context: ext_sdk.Context) -> ext_sdk.Result:
@@ -86,12 +92,21 @@ def run(args: Run, context: ext_sdk.Context) -> ext_sdk.Result:
     command = PreparedCommand(args, context)
     with Searcher(deadline=context.deadline) as searcher:
         attempts = _Attempts(args, context, command, searcher)
-        outcome = attempts.once(context.deadline) if args.retry is UNSET else attempts.until_good(args.retry)
-        return outcome.result()
+        if args.retry is UNSET:
+            return attempts.once(context.deadline).result()
+        last = attempts.until_good(args.retry)
+        return ext_sdk.conclude_wait(
+            last.result(), args.on_timeout, timed_out=attempts.timed_out, last_seen=attempts.last_seen
+        )
 
 
 class _Attempts:
-    """Attempts of one call."""
+    """Attempts of one call.
+
+    Attributes:
+        timed_out: True if the time was over before the attempts had another end.
+        last_seen: the failed checks of the latest attempt that ended by itself, on one line.
+    """
 
     def __init__(self, args: Run, context: ext_sdk.Context, command: PreparedCommand, searcher: Searcher) -> None:
         self._args = args
@@ -101,6 +116,8 @@ class _Attempts:
         self._log = args.log and not any(capture.secret for capture in args.capture.values())
         self._began = time.monotonic()
         self._run: CommandRun
+        self.timed_out = False
+        self.last_seen = ""
 
     def once(self, deadline: ext_sdk.Deadline, number: int | None = None, time_limit: str = "") -> RunResult:
         """Run the command and check it.
@@ -160,13 +177,17 @@ class _Attempts:
             if self._run.timed_out and previous:
                 result.note(f"the previous attempt failed: {previous}")
             previous = result.failures
+            cut = self.timed_out = self._run.timed_out and not time_limit and not self._run.stuck
+            self.last_seen = self.last_seen if cut else result.brief
             if number == retry.attempts:
                 why = "this is the number of attempts that `retry` allows"
                 break
             if why := self._fatal(retry):
+                self.timed_out = False
                 break
         else:
             why = f"no time is left for another attempt, {time.monotonic() - self._began:.1f} s have passed"
+            self.timed_out = not deadline.stopped.is_set() and not self._run.stuck
             if deadline.stopped.is_set():
                 why = "the extension is shutting down"
         result.note(f"gave up after {counted(number, 'attempt')}: {why}")  # type: ignore[possibly-undefined]  # there is one attempt

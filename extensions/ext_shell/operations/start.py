@@ -16,7 +16,7 @@ from ext_shell.args import Name, OutputArgs, Port, Ready
 from ext_shell.background import Process, Processes, RunningProcesses, output_ends, outputs_of, stop_process
 from ext_shell.command import PreparedCommand, place_of
 from ext_shell.config import ShellConfig
-from ext_shell.readiness import FileExists, HttpResponds, PortOpen, await_ready, conditions_of
+from ext_shell.readiness import FileExists, HttpResponds, NotReadyYet, PortOpen, await_ready, conditions_of
 from ext_shell.rlimits import size_in_bytes
 
 if TYPE_CHECKING:
@@ -43,8 +43,17 @@ class Start(OutputArgs):
         Ready | UnsetType, Meta(description="Conditions to wait for; if omitted, the program only has to start")
     ] = UNSET
     timeout: Annotated[
-        ext_sdk.Duration, Meta(description="Time until it must be ready; then the operation fails and stops it")
+        ext_sdk.Duration,
+        Meta(
+            description="Time until it must be ready; then the operation stops it and fails, unless `onTimeout` is ok"
+        ),
     ] = ext_sdk.Duration.parse("20s")
+    on_timeout: ext_sdk.OnTimeout = "fail"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.on_timeout == "ok" and self.ready is UNSET:
+            raise ValueError("`onTimeout` requires `ready`: without it, this operation does not wait")
 
 
 def start(args: Start, context: ext_sdk.Context) -> ext_sdk.Result:
@@ -52,7 +61,8 @@ def start(args: Start, context: ext_sdk.Context) -> ext_sdk.Result:
 
     It is stopped, with all processes that it started, by `stop` or when the extension exits, even if that is killed.
     The operation fails if it exits before it is ready. For work that takes longer than the host's time limit for a
-    call, use `start`, then `wait`. Tasks that share a directory share process names unless each has a `scope`.
+    call, use `start`, then `wait`; for a process that may be ready later, `onTimeout: ok`, then `wait` with `for:
+    ready`. Tasks that share a directory share process names unless each has a `scope`.
     """
     port = _free_port() if args.port == "auto" else None if args.port is UNSET else args.port
     process = _process(args, context, port)
@@ -67,16 +77,25 @@ def start(args: Start, context: ext_sdk.Context) -> ext_sdk.Result:
         try:
             await_ready(process, conditions, context, log=args.log)
         except BaseException as error:
+            late = isinstance(error, NotReadyYet) and not context.deadline.stopped.is_set()
+            if isinstance(error, NotReadyYet) and late and args.on_timeout == "ok":
+                pending = ext_sdk.Result.failed(
+                    f"{error.message}; it continues to run: `wait` for it with `for: ready`",
+                    outputs=outputs_of(process),
+                )
+                return ext_sdk.conclude_wait(pending, args.on_timeout, timed_out=True, last_seen=error.missing)
             stop_process(process, process.command.grace, context.deadline)
             processes.remove(process)
             if isinstance(error, ext_sdk.OperationFailed):
                 ends = output_ends(process, context)
-                text = f"{error.error}\nit was stopped\ncommand: {process.command.label}\n{ends}"
-                raise ext_sdk.OperationFailed(error.message, error=text, outputs=outputs_of(process)) from error
+                stopped = "it was stopped" + ("; with `onTimeout: ok`, `wait` can wait for it longer" if late else "")
+                text = f"{error.error}\n{stopped}\ncommand: {process.command.label}\n{ends}"
+                outputs = outputs_of(process) | {"done": False}
+                raise ext_sdk.OperationFailed(error.message, error=text, outputs=outputs) from error
             raise
     ready = "" if process.ready is None else f", ready after {process.so_far().duration}"
     message = f"started {args.name}: {process.command.label} (pid {process.pid}){ready}"
-    return ext_sdk.Result.ok(message, outputs=outputs_of(process))
+    return ext_sdk.Result.ok(message, outputs=outputs_of(process) | {"done": True})
 
 
 def _process(args: Start, context: ext_sdk.Context, port: int | None) -> Process:

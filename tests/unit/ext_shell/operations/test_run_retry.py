@@ -80,6 +80,43 @@ def test_an_attempt_that_the_time_for_all_cuts_short_names_that_time(shell: Exte
     assert "exit code" not in answer.message
 
 
+def test_attempts_may_continue_in_the_next_step(shell: Extension) -> None:
+    often = {"interval": "1h", "maxInterval": "1h"}
+    first = shell.ok("run", script=COUNT + "test $n = 2", retry=often, onTimeout="ok")
+    assert (first.outputs["attempts"], first.outputs["done"]) == ("1", "false")
+    assert first.message.startswith("Not done yet: ")
+    assert first.message.endswith("; last seen: exitCode: expected to equal 0, got 1")
+    second = shell.ok("run", script=COUNT + "test $n = 2", retry=often, onTimeout="ok")
+    assert (second.outputs["stdout"], second.outputs["done"]) == ("2\n", "true")
+
+
+def test_an_attempt_that_the_time_for_all_cuts_short_may_be_repeated_in_the_next_step(shell: Extension) -> None:
+    script = COUNT + "test $n -lt 2 || exec sleep 3600; exit 9"
+    retry = {**QUICK, "attempts": 2}
+    answer = shell.ok("run", script=script, retry=retry, timeout="3s", onTimeout="ok")
+    assert answer.outputs["done"] == "false"
+    assert "attempt 2 did not end within `timeout` (3s) for all attempts" in answer.message
+    assert answer.message.endswith("; last seen: exitCode: expected to equal 0, got 9")
+
+
+@pytest.mark.parametrize(
+    "retry",
+    [{"fatalExitCode": 9}, {"fatalOutput": "^1"}, {"attempts": 1}, {"attempts": 1, "attemptTimeout": "1ms"}],
+)
+def test_only_lack_of_time_is_left_to_the_next_step(retry: dict[str, object], shell: Extension) -> None:
+    answer = shell.failed("run", script=COUNT + "exit 9", retry=QUICK | retry, onTimeout="ok")
+    assert answer.outputs["done"] == "false"
+    assert "gave up after 1 attempt" in answer.error
+
+
+def test_one_attempt_alone_does_not_continue(shell: Extension) -> None:
+    assert "`onTimeout` requires `retry`; for longer work use `start`" in (
+        shell.refused("run", command=["true"], onTimeout="ok")
+    )
+    assert "capture.done: another output has this name" in shell.refused("run", command=["true"], capture={"done": {}})
+    assert "done" not in shell.ok("run", command=["true"]).outputs
+
+
 @pytest.mark.parametrize("fatal", [{"fatalExitCode": 2}, {"fatalExitCode": [1, 2]}, {"fatalOutput": "(?i)FATAL"}])
 def test_what_cannot_come_true_any_more_ends_it(fatal: dict[str, object], shell: Extension) -> None:
     script = COUNT + "if test $n = 2; then echo fatal: no >&2; exit 2; fi; exit 9"

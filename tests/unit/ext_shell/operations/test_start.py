@@ -11,7 +11,7 @@ import sys
 import threading
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import pytest
 
@@ -88,7 +88,7 @@ def _stop_all(shell: Extension) -> Iterator[None]:
 def test_a_process_goes_on_after_the_call(shell: Extension, tracker: ProcessTracker) -> None:
     answer = shell.ok("start", name="web", script=f"{tracker.hold}; echo up >&9; exec sleep 3600")
     assert tracker.line() == "up"
-    assert set(answer.outputs) == {"name", "pid", "logFile"}
+    assert set(answer.outputs) == {"name", "pid", "logFile", "done"}
     assert Path(f"/proc/{answer.outputs['pid']}/exe").exists()  # a process that has ended has none
     assert answer.message.startswith("started web: bash script")
     assert shell.ok("run", command=["true"]).success
@@ -230,6 +230,34 @@ class TestReadiness:
             os.kill(pid, 0)
 
 
+class TestNextStep:
+    """`onTimeout: ok`: the process continues to run, and `wait` waits for the conditions of `start`."""
+
+    ARGS: ClassVar[dict[str, object]] = {"ready": {"file": "up"}, "onTimeout": "ok"}
+
+    def test_a_process_may_be_ready_in_a_later_step(self, shell: Extension) -> None:
+        os.mkfifo(shell.workdir / "go")
+        script = "read -r line <go; touch $line; exec sleep 3600"
+        first = shell.ok("start", name="web", script=script, timeout="100ms", **self.ARGS)
+        assert first.outputs["done"] == "false"
+        assert first.message.startswith("Not done yet: web: it was not ready before the deadline (")
+        assert "it continues to run: `wait` for it with `for: ready`; last seen: waited for the file 'up'" in (
+            first.message
+        )
+        (shell.workdir / "go").write_text("up\n")
+        ready = shell.ok("wait", name="web", **{"for": "ready"})
+        assert (ready.outputs["pid"], ready.outputs["done"]) == (first.outputs["pid"], "true")
+
+    def test_a_process_that_ends_is_a_failure(self, shell: Extension) -> None:
+        answer = shell.failed("start", name="web", script="exit 3", timeout="1h", **self.ARGS)
+        assert "it ended before it was ready: exit code 3" in answer.error
+        assert answer.outputs["done"] == "false"
+
+    def test_there_must_be_something_to_wait_for(self, shell: Extension) -> None:
+        told = shell.refused("start", name="web", command=["true"], onTimeout="ok")
+        assert "`onTimeout` requires `ready`" in told
+
+
 class TestFailures:
     def test_a_daemon_that_ends_before_its_port_opens_is_said_at_once(self, shell: Extension) -> None:
         ready = {"exit": 0, "port": True}
@@ -269,6 +297,7 @@ class TestFailures:
         assert "it was not ready before the deadline" in answer.error
         assert "waited for the file 'up' (last: it does not exist)" in answer.error
         assert "stdout ends with: wait" in answer.error
+        assert "it was stopped; with `onTimeout: ok`, `wait` can wait for it longer" in answer.error
         assert not tracker.left()
         assert "process 'web' does not exist" in shell.failed("stop", name="web").message
 
