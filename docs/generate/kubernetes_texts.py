@@ -319,7 +319,13 @@ FAILURES = {
     ),
     "condition": ("the condition does not hold before `timeout`", HOPELESS, KIND, NAMESPACE, SERVER),
     "wait": ("the state is not reached before `timeout`", HOPELESS, KIND, NAMESPACE, SERVER),
-    "stable": ("the state does not hold for the duration before `timeout`", KIND, NAMESPACE, SERVER),
+    "stable": (
+        "the state does not hold for the duration before `timeout`",
+        "with `absent`, the namespace does not exist",
+        KIND,
+        NAMESPACE,
+        SERVER,
+    ),
     "assert": ("the object does not match before `timeout`; the error lists the differences", KIND, NAMESPACE, SERVER),
     "rollout": (
         "the rollout is not complete before `timeout`",
@@ -434,7 +440,11 @@ EXAMPLES: dict[str, dict[str, list[tuple[str, dict[str, object]]]]] = {
     "wait": {
         "A value by JSONPath, and several objects by label": [
             ("wait", {"resource": "pod/nginx", "jsonPath": "{.status.phase}", "value": "Running", "timeout": "20s"}),
-        ]
+        ],
+        "Objects of several kinds, or of a category such as `all`": [
+            ("wait", {"resource": "deploy,pods", "for": "ready", "timeout": "20s"}),
+            ("wait", {"resource": "all", "selector": "app=old", "for": "deleted", "timeout": "20s"}),
+        ],
     },
     "assert": {
         "Comparison operators, and an object that must not exist": [
@@ -446,6 +456,7 @@ EXAMPLES: dict[str, dict[str, list[tuple[str, dict[str, object]]]]] = {
                 },
             ),
             ("assert", {"resource": "pod/missing", "absent": True}),
+            ("assert", {"resource": "deploy,svc", "selector": "app=old", "absent": True}),
         ],
         "Quantities, compared by their amount": [
             (
@@ -463,6 +474,11 @@ EXAMPLES: dict[str, dict[str, list[tuple[str, dict[str, object]]]]] = {
                 "patch",
                 {"resource": "configmap/optional", "patch": {"data": {"colour": "green"}}, "ignoreNotFound": True},
             ),
+        ]
+    },
+    "stable": {
+        "An object that must not come back": [
+            ("stable", {"resource": "pod/missing", "absent": True, "for": "1s", "timeout": "20s"}),
         ]
     },
     "taint": {

@@ -51,7 +51,7 @@ class Pods:
 
     def __init__(self, args: TargetArgs, selector: str, context: ext_sdk.Context, client: Client) -> None:
         self.target = target_of(args, context, client, named=not selector)
-        if selector and (self.target.name or self.target.resource.kind != "Pod"):
+        if selector and (self.target.name or self.target.others or self.target.resource.kind != "Pod"):
             raise ext_sdk.InvalidArgs("selector", f"expected pods by name or by labels, found {self.target} and labels")
         self._selector = selector
         self._context = context

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from ext_kubernetes.api.client import Client
     from ext_kubernetes.api.discovery import ApiPath, Resource
+    from ext_kubernetes.objects.yaml_loader import Object
 
 
 APART = "give each parallel task a `scope` or a folder of its own"
@@ -233,8 +234,8 @@ class TargetArgs(ClusterArgs):
     resource: Annotated[
         str,
         Meta(
-            description="Kind and name: pod/nginx, deploy/web, certificates.cert-manager.io/x; a kind without a name "
-            "for several objects"
+            description="Kind and name: pod/nginx, deploy/web, certificates.cert-manager.io/x. For several objects "
+            "kinds without a name: pods; deploy,svc; or a category: all"
         ),
     ] = ""
     api_version: Annotated[
@@ -250,27 +251,59 @@ class TargetArgs(ClusterArgs):
 
 
 class Target(NamedTuple):
-    """An object, or with an empty name all objects of a kind.
+    """An object, or with an empty name all objects of a kind, or of several kinds.
 
     Attributes:
         namespace: "" for a cluster-scoped kind.
         name: "" for all.
         selector: label selector, for messages; "" for none.
+        others: further kinds; only without a name.
+        given: the kinds as the user named them, for messages, if there are several.
     """
 
     resource: Resource
     namespace: str
     name: str
     selector: str = ""
+    others: tuple[Resource, ...] = ()
+    given: str = ""
 
     @property
     def path(self) -> ApiPath:
         """Return the path of the object or list."""
         return self.resource.path(self.namespace, self.name)
 
+    @property
+    def resources(self) -> tuple[Resource, ...]:
+        """Return all kinds."""
+        return (self.resource, *self.others)
+
+    @property
+    def each(self) -> list[Target]:
+        """Return the target as one for each kind."""
+        return [self._replace(resource=resource, others=(), given="") for resource in self.resources]
+
+    def resource_of(self, item: Object) -> Resource:
+        """Return the kind of one of its objects."""
+        kind = text(item, "kind"), text(item, "apiVersion")
+        same = (resource for resource in self.others if (resource.kind, resource.api_version) == kind)
+        return next(same, self.resource)
+
+    def name_of(self, item: Object) -> str:
+        """Return the name of one of its objects: `web`, or if there are several kinds `deployment/web`."""
+        name = text(item, "metadata", "name")
+        return f"{text(item, 'kind').lower()}/{name}" if self.others else name
+
+    @property
+    def plural(self) -> str:
+        """Return the noun for several of its objects."""
+        return "objects" if self.others else self.resource.plural
+
     def __str__(self) -> str:
-        """Return `pod/nginx`, for messages."""
-        return f"{self.resource.kind.lower()}/{self.name}" if self.name else self.resource.name
+        """Return `pod/nginx`, `pods` or `objects of deploy, svc`, for messages."""
+        if self.name:
+            return f"{self.resource.kind.lower()}/{self.name}"
+        return f"objects of {self.given}" if self.others else self.resource.name
 
     @property
     def where(self) -> str:
@@ -313,7 +346,7 @@ def target_of(
     """Return the target that arguments name.
 
     Args:
-        named: a name is required; if not, all objects of the kind are meant without one.
+        named: a name is required; if not, all objects of the kind, or of several kinds, are meant without one.
         retry: retry transient errors of the server until the deadline, as waits do.
         everywhere: all namespaces are meant.
 
@@ -335,14 +368,42 @@ def target_of(
         raise ext_sdk.InvalidArgs("resource", "expected a kind and a name, such as pod/nginx, or `kind` and `metadata`")
     if named and not name:
         field = "resource" if args.resource else "metadata.name"
-        raise ext_sdk.InvalidArgs(field, f"expected a kind and a name, such as {kind}/NAME; found no name")
+        raise ext_sdk.InvalidArgs(
+            field, f"expected a kind and a name, such as {kind.partition(',')[0]}/NAME; found no name"
+        )
     given = {namespace for namespace in (args.namespace, args.metadata.namespace) if namespace}
     if len(given) > 1:
         raise ext_sdk.InvalidArgs("namespace", f"expected one namespace, found {' and '.join(sorted(given))}")
-    resource = resource_of(kind, args.api_version or None, context, client, retry=retry)
-    if everywhere or not resource.namespaced:
-        return Target(resource, "", name)
-    return Target(resource, namespace_of(context, client, "".join(given)), name)
+    resource, *others = kinds_of(kind, args.api_version or None, context, client, retry=retry)
+    if others and name:
+        kinds = ", ".join(one.plural for one in (resource, *others))
+        raise ext_sdk.InvalidArgs("resource", f"expected one kind before a name, found several: {kinds}")
+    target = Target(resource, "", name, "", tuple(others), ", ".join(map(str.strip, kind.split(","))))
+    if everywhere or not any(resource.namespaced for resource in target.resources):
+        return target
+    return target._replace(namespace=namespace_of(context, client, "".join(given)))
+
+
+def kinds_of(
+    kinds: str, api_version: str | None, context: ext_sdk.Context, client: Client, *, retry: bool = False
+) -> tuple[Resource, ...]:
+    """Return the kinds that a text names, such as `deploy,svc` or the category `all`; see Discovery.resource.
+
+    Raises:
+        ext_sdk.InvalidArgs: a name is empty.
+        KubernetesError: see target_of.
+    """
+    if known := client.discovery.cached(kinds, api_version):
+        return (known,)
+    words = list(map(str.strip, kinds.split(",")))
+    if not all(words):
+        raise ext_sdk.InvalidArgs("resource", f"expected names of kinds, such as deploy,svc; found {kinds!r}")
+
+    def query() -> tuple[Resource, ...]:
+        found = [client.discovery.resources(word, api_version, deadline=context.deadline) for word in words]
+        return tuple(dict.fromkeys(resource for resources in found for resource in resources))
+
+    return retry_until_deadline(query, context.deadline) if retry else query()
 
 
 def resource_of(

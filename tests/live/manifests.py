@@ -110,3 +110,9 @@ def definition(kind: str, group: str) -> Object:
 def custom(kind: str, group: str, name: str = "it", **spec: object) -> Object:
     """An object of one of KINDS."""
     return {"apiVersion": f"{group}/v1", "kind": kind, "metadata": {"name": name}, "spec": spec}
+
+
+def service(name: str = "it") -> Object:
+    """A service of the pods with the label `app`."""
+    spec = {"selector": {"app": name}, "ports": [{"port": 80}]}
+    return {"apiVersion": "v1", "kind": "Service", "metadata": {"name": name}, "spec": spec}

@@ -19,6 +19,7 @@ from tests.live.manifests import (
     ends,
     job,
     pod,
+    service,
 )
 from tests.live.permissions import granted
 
@@ -170,6 +171,15 @@ def test_what_runs_is_stable_and_what_crashes_is_not(
     restarts = "$.status.containerStatuses[0].restartCount"  # another one every 1.2 s: never for the whole time
     told = kube.failed("stable", {"for": "6s"}, resource="pod/bad", jsonPath=restarts, timeout="6s")
     assert "change" in told
+
+
+def test_objects_of_several_kinds_are_waited_for_together(kube: Kube, namespace: str) -> None:
+    kube.ok("apply", manifest=[deployment(replicas=1), service()])
+    kube.ok("wait", {"for": "ready"}, resource="all", timeout=LONG)
+    kinds = {name.partition("/")[0] for name in kube.ok("get", resource="all")["names"].split()}
+    assert kinds == {"deployment", "replicaset", "pod", "service"}
+    kube.ok("delete", {"all": True}, resource="all", gracePeriod=0, timeout=LONG)
+    kube.ok("stable", {"for": "1s"}, resource="all", absent=True, timeout=LONG)
 
 
 # --- Assertions ------------------------------------------------------------------------------------------------------

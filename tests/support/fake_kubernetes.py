@@ -42,11 +42,17 @@ class Kind(NamedTuple):
     subresources: tuple[str, ...] = ("status",)
 
     @property
+    def categories(self) -> list[str]:
+        return ["all"] if self.plural in OF_CATEGORY_ALL else []
+
+    @property
     def api_version(self) -> str:
         return f"{self.group}/{self.version}" if self.group else self.version
 
 
 RBAC = "rbac.authorization.k8s.io"
+OF_CATEGORY_ALL = {"pods", "services", "deployments", "replicasets", "statefulsets", "jobs"}
+VERBS = ["get", "list", "watch", "create", "update", "patch", "delete"]
 KINDS = [
     Kind("", "v1", "Namespace", "namespaces", namespaced=False, short=("ns",)),
     Kind("", "v1", "Node", "nodes", namespaced=False, short=("no",)),
@@ -229,6 +235,12 @@ class FakeApi:
         kind = self.find(plural)
         with self.changed:
             return self.objects.get(self._key(kind, namespace if kind.namespaced else "", name))
+
+    def remove(self, plural: str, name: str, namespace: str = "default") -> None:
+        """Delete an object."""
+        kind = self.find(plural)
+        with self.changed:
+            self._remove(kind, self._found(kind, namespace if kind.namespaced else "", name))
 
     def find(self, plural: str) -> Kind:
         return next(kind for kind in self.kinds if plural in {kind.plural, f"{kind.plural}.{kind.group}"})
@@ -528,7 +540,8 @@ class FakeApi:
         for kind in self.kinds:
             if (kind.group, kind.version) == (group, version):
                 one = {"kind": kind.kind, "namespaced": kind.namespaced, "singularName": kind.kind.lower()}
-                found.append(one | {"name": kind.plural, "shortNames": list(kind.short)})
+                names = {"name": kind.plural, "shortNames": list(kind.short), "categories": kind.categories}
+                found.append(one | names | {"verbs": VERBS})
                 found += [one | {"name": f"{kind.plural}/{sub}"} for sub in kind.subresources]
         return {"kind": "APIResourceList", "resources": found}
 
@@ -560,7 +573,8 @@ def _group(name: str, kinds: list[Kind]) -> Object:
                 "scope": "Namespaced" if kind.namespaced else "Cluster",
                 "singularResource": kind.kind.lower(),
                 "shortNames": list(kind.short),
-                "verbs": ["get", "list", "watch", "create", "update", "patch", "delete"],
+                "categories": kind.categories,
+                "verbs": VERBS,
                 "subresources": [{"subresource": sub} for sub in kind.subresources],
             })  # fmt: skip
     return {

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import ext_sdk
 from ext_kubernetes.config import ClusterArgs, KubernetesConfig
+from ext_kubernetes.objects.fields import items, text
 from ext_sdk.context import ClientCache
 
 from .connection import (
@@ -132,6 +133,8 @@ READ_SECONDS = 30.0  # without a byte of the response
 WATCH_SECONDS = 240.0  # after which a server ends a watch; another one continues
 UNLIMITED_SECONDS = 60.0  # for all attempts of a call without a deadline
 LAST_SECONDS = 1.0  # for the last poll, which begins at the deadline
+PAGE = 500  # objects in one page of a list
+MOST_PAGES = 200
 
 
 class Client:
@@ -183,6 +186,30 @@ class Client:
         """Send a request, and return the value of its JSON response; see Request and `ask`. Raises KubernetesError."""
         request = Request(method, path, query, body, content_type, accept)
         return self.ask(request, deadline=deadline, retry=retry).value
+
+    def list(
+        self, resource: Resource, namespace: str, query: Sequence[tuple[str, str]] = (), *, deadline: ext_sdk.Deadline
+    ) -> list[Object]:
+        """Read all objects of a kind page by page, each with its kind and apiVersion, which lists omit.
+
+        Args:
+            namespace: "" for all, and for cluster-scoped kinds.
+            query: selectors.
+
+        Raises:
+            KubernetesError: a request failed.
+        """
+        kind: Object = {"kind": resource.kind, "apiVersion": resource.api_version}
+        objects: list[Object] = []
+        next_page: tuple[tuple[str, str], ...] = ()
+        for _ in range(MOST_PAGES):
+            parameters = [("limit", str(PAGE)), *query, *next_page]
+            page = self.request("GET", resource.path(namespace), query=parameters, deadline=deadline)
+            objects += [kind | item for item in items(page, "items")]
+            if not (token := text(page, "metadata", "continue")):
+                break
+            next_page = (("continue", token),)
+        return objects
 
     def raw(
         self, path: ApiPath, *, query: Sequence[tuple[str, str]] = (), deadline: ext_sdk.Deadline, limit: int

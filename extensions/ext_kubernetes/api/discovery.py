@@ -105,6 +105,7 @@ class Resource(NamedTuple):
     subresources: tuple[str, ...] = ()
     short_names: tuple[str, ...] = ()
     singular: str = ""
+    categories: tuple[str, ...] = ()
 
     @property
     def api_version(self) -> str:
@@ -152,23 +153,37 @@ class Discovery:
             api_version: such as `apps/v1`; None: the preferred version of the first group that has the kind.
 
         Raises:
-            UnknownKind: the server does not have it, also after its kinds were read again.
+            UnknownKind: the server does not have it, also after its kinds were read again; or it is a category.
             KubernetesError: a request failed.
         """
+        resource, *others = self.resources(name, api_version, deadline=deadline)
+        if others:
+            kinds = ", ".join(one.plural for one in (resource, *others))
+            raise UnknownKind(f"{name} is a category", error=f"expected a kind, found the category {name!r} of {kinds}")
+        return resource
+
+    def resources(self, name: str, api_version: str | None = None, *, deadline: Deadline) -> tuple[Resource, ...]:
+        """Return the kind with a name, or the kinds of a category such as `all`; see `resource`."""
         if resource := _matching(self._read(deadline, core_only=True), name, api_version):
-            return resource
+            return (resource,)
         known = self._read(deadline, core_only=False)
-        if resource := _matching(known, name, api_version):
-            return resource
+        if found := _kind_or_category(known, name, api_version):
+            return found
         with self._lock:
             if self._all is known:  # not yet read again by another thread
                 self._all = self._core = ()
         known = self._read(deadline, core_only=False)
-        if resource := _matching(known, name, api_version):
-            return resource
+        if found := _kind_or_category(known, name, api_version):
+            return found
         unknown = _unknown(known, name, api_version)
         unknown.transient = self._client.settling
         raise unknown
+
+    def listable(self, deadline: Deadline) -> tuple[Resource, ...]:
+        """Return the kinds whose objects can be listed, each in its preferred version; they are read again first."""
+        with self._lock:
+            self._all = self._core = ()
+        return _listable(self._read(deadline, core_only=False))
 
     def _read(self, deadline: Deadline, *, core_only: bool) -> tuple[Resource, ...]:
         """Return the kinds in the server's order, the preferred version of a group first. Raises KubernetesError."""
@@ -193,6 +208,20 @@ def _matching(known: Iterable[Resource], name: str, api_version: str | None) -> 
         if _has_name(resource, word) and group in groups:
             return resource
     return None
+
+
+def _kind_or_category(known: Sequence[Resource], name: str, api_version: str | None) -> tuple[Resource, ...]:
+    if resource := _matching(known, name, api_version):
+        return (resource,)
+    return () if api_version else _listable(kind for kind in known if name.lower() in kind.categories)
+
+
+def _listable(known: Iterable[Resource]) -> tuple[Resource, ...]:
+    preferred: dict[tuple[str, str], Resource] = {}
+    for resource in known:
+        if "list" in resource.verbs:
+            preferred.setdefault((resource.group, resource.plural), resource)
+    return tuple(preferred.values())
 
 
 def _has_name(resource: Resource, word: str) -> bool:
@@ -240,6 +269,7 @@ def _discover(client: Requests, path: ApiPath, deadline: Deadline) -> Iterator[R
                     tuple(text(sub, "subresource") for sub in items(resource, "subresources")),
                     _texts(resource.get("shortNames")),
                     text(resource, "singularResource"),
+                    _texts(resource.get("categories")),
                 )
 
 
@@ -269,6 +299,7 @@ def _legacy_discovery(client: Requests, document: dict[str, object], deadline: D
                     tuple(sub for of, _, sub in subresources if of == plural and sub),
                     _texts(resource.get("shortNames")),
                     text(resource, "singularName"),
+                    _texts(resource.get("categories")),
                 )
 
 

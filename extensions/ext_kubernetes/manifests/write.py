@@ -8,7 +8,7 @@ from msgspec import Meta
 
 import ext_sdk
 from ext_kubernetes.api.errors import NotFound
-from ext_kubernetes.objects.fields import items, members, text
+from ext_kubernetes.objects.fields import members, text
 
 if TYPE_CHECKING:
     from ext_kubernetes.api.client import Client
@@ -58,23 +58,19 @@ def read(
                 raise
             return []
     query = [("labelSelector", selector)] if selector else []
-    listed = client.request("GET", target.path, query=query, deadline=context.deadline)
-    if objects := items(listed, "items"):
-        kind = {"kind": target.resource.kind, "apiVersion": target.resource.api_version}
-        return [kind | item for item in objects]
-    if ignore_not_found:
-        return []
-    where = f" in namespace {target.namespace}" if target.namespace else ""
-    labels = f" with labels {selector}" if selector else ""
-    raise ext_sdk.OperationFailed(
-        f"no {target.resource.name} found", error=f"expected {target.resource.name}{labels}{where}, found none"
-    )
+    objects: list[Object] = []
+    for one in target.each:
+        objects += client.list(one.resource, target.namespace, query, deadline=context.deadline)
+    if not objects and not ignore_not_found:
+        expected = target._replace(selector=selector).where
+        raise ext_sdk.OperationFailed(f"no {target} found", error=f"expected {expected}, found none")
+    return objects
 
 
 def merge(target: Target, item: Object, change: Object, context: ext_sdk.Context, client: Client) -> Object:
     """Merge a change into an object, and return it as stored. Raises KubernetesError."""
     name = text(item, "metadata", "name")
-    path = target.resource.path(text(item, "metadata", "namespace") or target.namespace, name)
+    path = target.resource_of(item).path(text(item, "metadata", "namespace") or target.namespace, name)
     merged = client.request(
         "PATCH",
         path,
@@ -89,5 +85,5 @@ def merge(target: Target, item: Object, change: Object, context: ext_sdk.Context
 def names_of(target: Target, objects: list[Object]) -> str:
     """Return `Deployment/web` or `3 pods`, for messages."""
     if len(objects) == 1:
-        return f"{target.resource.kind}/{text(objects[0], 'metadata', 'name')}"
-    return f"{len(objects)} {target.resource.name}"
+        return f"{target.resource_of(objects[0]).kind}/{text(objects[0], 'metadata', 'name')}"
+    return f"{len(objects)} {'objects' if target.others else target.resource.name}"

@@ -9,7 +9,7 @@ from msgspec import UNSET, Meta, UnsetType, field
 import ext_sdk
 from ext_kubernetes.api.client import client_for
 from ext_kubernetes.api.errors import error_context
-from ext_kubernetes.objects.fields import identity, text
+from ext_kubernetes.objects.fields import identity
 from ext_kubernetes.objects.matching import Difference, Lists, WrongPattern, check_pattern, differences
 from ext_kubernetes.objects.yaml_loader import Json  # noqa: TC001 - msgspec reads it
 from ext_kubernetes.polling import Verdict
@@ -19,6 +19,8 @@ from ext_kubernetes.waiting.waiter import Selector, Timeout, display_name, resol
 from ext_sdk.expect import Integer, Searcher, SearchFailed, check_integer
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from ext_kubernetes.objects.fields import Outputs
     from ext_kubernetes.objects.yaml_loader import Object
 
@@ -75,7 +77,7 @@ def assert_(args: AssertArgs, context: ext_sdk.Context) -> ext_sdk.Result:
     if target.name and args.count is not UNSET:
         raise ext_sdk.InvalidArgs("count", "not accepted for a single object; omit the name")
     with Searcher() as searcher:
-        predicate = MatchesExpected(args, searcher)
+        predicate = MatchesExpected(args, searcher, target.name_of)
         try:
             with error_context(f"failed to check {target}"):
                 result = wait_for(target, predicate, context, client, selector=args.selector)
@@ -110,9 +112,10 @@ class MatchesExpected:
         count: number of objects that matched at the last poll.
     """
 
-    def __init__(self, args: AssertArgs, searcher: Searcher) -> None:
+    def __init__(self, args: AssertArgs, searcher: Searcher, name_of: Callable[[Object], str]) -> None:
         self._args = args
         self._searcher = searcher
+        self._name_of = name_of
         self._closest: tuple[str, list[Difference]] | None = None
         self._total = 0
         self._matching: list[str] = []
@@ -121,7 +124,7 @@ class MatchesExpected:
     def __call__(self, objects: list[Object]) -> Verdict:
         self._closest, self._total, self._matching = None, len(objects), []
         for item in objects:
-            name = text(item, "metadata", "name")
+            name = self._name_of(item)
             different = differences(self._args.expected, item, lists=self._args.lists, searcher=self._searcher)
             if not different:
                 self._matching.append(name)

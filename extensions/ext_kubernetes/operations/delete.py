@@ -12,7 +12,7 @@ from ext_kubernetes.api.errors import NotFound, error_context
 from ext_kubernetes.manifests.bulk import catching, combined_failure, resolve_manifest, run_parallel
 from ext_kubernetes.manifests.sources import SOURCES, File, Inline, Kustomize, Recursive, Url, manifests_of
 from ext_kubernetes.manifests.write import DryRun  # noqa: TC001 - msgspec reads it
-from ext_kubernetes.objects.fields import items, text
+from ext_kubernetes.objects.fields import text
 from ext_kubernetes.polling import Unfinished
 from ext_kubernetes.targets import OwnNamespaces, TargetArgs, TimeLimitOfWait, target_of
 from ext_kubernetes.waiting.deletion import MOST_NAMED, DeletedObject, DeletionTimedOut, send_delete, wait_for_deletion
@@ -100,7 +100,7 @@ def delete(args: Delete, context: ext_sdk.Context) -> ext_sdk.Result:
     outputs: Outputs = {"count": len(deleted), "resources": "\n".join(map(str, deleted))}
     if rejected:
         raise combined_failure(rejected, len(chosen), "delete", outputs)
-    if missing and not args.ignore_not_found:
+    if missing and not (args.ignore_not_found or args.selects):  # selected ones existed, and are gone meanwhile
         where = f" in namespace {chosen[0].namespace}" if chosen[0].namespace else ""
         raise ext_sdk.OperationFailed(
             f"failed to delete {missing}: not found",
@@ -135,17 +135,20 @@ def _choose(args: Delete, context: ext_sdk.Context, client: Client) -> tuple[lis
         raise ext_sdk.InvalidArgs(sources[0], "expected a manifest or a resource, found both")
     target = target_of(args, context, client, named=not args.selects)
     if not args.selects:
-        return [DeletedObject(target.resource, target.namespace, target.name, "")], target.resource.plural
+        return [DeletedObject(target.resource, target.namespace, target.name, "")], target.plural
     if target.name:
         raise ext_sdk.InvalidArgs("selector", f"expected a kind without a name, found {target}")
     query = [("labelSelector", args.selector)] if args.selector else []
     query += [("fieldSelector", args.field_selector)] if args.field_selector else []
     with error_context(f"failed to list {target}"):
-        listed = items(client.request("GET", target.path, query=query, deadline=context.deadline), "items")
+        listed = [
+            (one.resource, item)
+            for one in target.each
+            for item in client.list(one.resource, target.namespace, query, deadline=context.deadline)
+        ]
     keys = ("namespace", "name", "uid")
-    return [
-        DeletedObject(target.resource, *(text(item, "metadata", key) for key in keys)) for item in listed
-    ], target.resource.plural
+    chosen = [DeletedObject(resource, *(text(item, "metadata", key) for key in keys)) for resource, item in listed]
+    return chosen, target.plural
 
 
 def _delete(item: DeletedObject, args: Delete, context: ext_sdk.Context, client: Client) -> DeletedObject:

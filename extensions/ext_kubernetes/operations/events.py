@@ -59,14 +59,17 @@ def events(args: EventsArgs, context: ext_sdk.Context) -> ext_sdk.Result:
     namespace = (about.namespace or "default") if about else namespace_of(context, client, args.namespace)
     target = Target(resource_of("events", "v1", context, client, retry=retry), namespace, "")
     fields: dict[tuple[str, ...], str] = {("reason",): args.reason, ("type",): args.type}
+    kinds = set()
     if about is not None:
-        fields |= {("involvedObject", "kind"): about.resource.kind, ("involvedObject", "name"): about.name}
+        fields |= {("involvedObject", "name"): about.name}
+        kinds = {resource.kind for resource in about.resources}
     matching: list[Object] = []
     selected: set[str] = set()  # uids of the objects with the labels, including those that are deleted meanwhile
 
     def is_wanted(event: Object) -> bool:
         return (
             args.contains in text(event, "message")
+            and (not kinds or text(event, "involvedObject", "kind") in kinds)
             and (not args.selector or text(event, "involvedObject", "uid") in selected)
             and all(text(event, *path) == value for path, value in fields.items() if value)
         )

@@ -12,7 +12,7 @@ from msgspec import UNSET, Meta, UnsetType, field
 import ext_sdk
 from ext_kubernetes.api.client import client_for
 from ext_kubernetes.api.errors import NotFound, error_context
-from ext_kubernetes.objects.fields import identity, items, members, text
+from ext_kubernetes.objects.fields import identity, items, members
 from ext_kubernetes.objects.kubectl_jsonpath import PathFailed, problem, text_of, values
 from ext_kubernetes.objects.secret_data import has_hidden, marked
 from ext_kubernetes.targets import TargetArgs, TimeLimit, missing_namespace_context, target_of
@@ -22,10 +22,6 @@ if TYPE_CHECKING:
     from ext_kubernetes.objects.fields import Outputs
     from ext_kubernetes.objects.yaml_loader import Object
     from ext_kubernetes.targets import Target
-
-
-PAGE = 500  # objects in one page of a list
-MOST_PAGES = 200
 
 
 class Output(ext_sdk.Args):
@@ -91,7 +87,7 @@ def get(args: Get, context: ext_sdk.Context) -> ext_sdk.Result:
         return ext_sdk.Result.ok(f"{target} not found (ignored)", outputs={"found": False})
     outputs: Outputs = {"found": True}
     if listing:
-        names = [text(item, "metadata", "name") for item in items(document, "items")]
+        names = list(map(target.name_of, items(document, "items")))
         outputs |= {"found": bool(names), "count": len(names), "names": "\n".join(names)}
     else:
         outputs |= identity(document)
@@ -99,23 +95,17 @@ def get(args: Get, context: ext_sdk.Context) -> ext_sdk.Result:
     for name, output in args.outputs.items():
         value, hidden = _value(name, output, document, target)
         (secret if hidden else outputs)[name] = value
-    subject = f"{outputs['count']} {target.resource.plural}" if listing else str(target)
+    subject = f"{outputs['count']} {target.plural}" if listing else str(target)
     return ext_sdk.Result.ok(f"Got {subject}", outputs=outputs, secret_outputs=secret)
 
 
 def _list(target: Target, args: Get, context: ext_sdk.Context, client: Client) -> Object:
-    """Read a list page by page."""
-    query = [("limit", str(PAGE))]
-    query += [("labelSelector", args.selector)] if args.selector else []
+    """Return the objects of all kinds of the target as a List."""
+    query = [("labelSelector", args.selector)] if args.selector else []
     query += [("fieldSelector", args.field_selector)] if args.field_selector else []
     objects: list[Object] = []
-    next_page: list[tuple[str, str]] = []
-    for _ in range(MOST_PAGES):
-        page = client.request("GET", target.path, query=[*query, *next_page], deadline=context.deadline)
-        objects += [marked(item, target.resource.kind) for item in items(page, "items")]
-        if not (token := text(page, "metadata", "continue")):
-            break
-        next_page = [("continue", token)]
+    for one in target.each:
+        objects += map(marked, client.list(one.resource, target.namespace, query, deadline=context.deadline))
     return {"apiVersion": "v1", "kind": "List", "items": objects}
 
 

@@ -196,12 +196,12 @@ def _change_values(
 
 def _wait_until_ready(target: Target, selected: list[Object], context: ext_sdk.Context, client: Client) -> WaitResult:
     """Wait until objects are ready, selected by name: the selector may not match their new labels."""
-    names = {text(item, "metadata", "name") for item in selected}
+    names = set(map(target.name_of, selected))
     ready = IsReady(PodCheck(client, context.deadline))
 
     def evaluate(objects: list[Object]) -> Verdict:
-        present = [item for item in objects if text(item, "metadata", "name") in names]
-        return combine_verdicts(present, ready, len(names))
+        present = [item for item in objects if target.name_of(item) in names]
+        return combine_verdicts(present, ready, len(names), target.name_of)
 
     return wait_for(target, evaluate, context, client)
 

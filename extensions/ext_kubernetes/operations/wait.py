@@ -11,11 +11,11 @@ from msgspec import UNSET, Meta, UnsetType, field
 import ext_sdk
 from ext_kubernetes.api.client import client_for
 from ext_kubernetes.api.errors import error_context
-from ext_kubernetes.objects.fields import condition_of, identity, items, number, text
+from ext_kubernetes.objects.fields import condition_of, identity, items, named, number, text
 from ext_kubernetes.objects.kubectl_jsonpath import problem, text_of, values
 from ext_kubernetes.objects.secret_data import has_hidden
 from ext_kubernetes.polling import Verdict
-from ext_kubernetes.targets import TargetArgs
+from ext_kubernetes.targets import TargetArgs, namespace_missing
 from ext_kubernetes.waiting.failure_report import wait_failure
 from ext_kubernetes.waiting.pod_failures import PodCheck
 from ext_kubernetes.waiting.waiter import (
@@ -215,7 +215,7 @@ class IsDeleted:
         return Verdict(done=False, status=f"{len(left)} left, {terminating} of them being deleted")
 
 
-class StableArgs(TargetArgs, one_of=("condition", "json_path", "ready")):
+class StableArgs(TargetArgs, one_of=("condition", "json_path", "ready", "absent")):
     """Arguments of `stable`."""
 
     for_: Annotated[
@@ -231,6 +231,7 @@ class StableArgs(TargetArgs, one_of=("condition", "json_path", "ready")):
     ] = field(default="", name="jsonPath")
     value: Annotated[Value | UnsetType, Meta(description="Expected value at `jsonPath`; any value if omitted")] = UNSET
     ready: Annotated[bool, Meta(description="The object must be ready; containers of a pod must not restart")] = False
+    absent: Annotated[bool, Meta(description="No such object may exist, in a namespace that exists")] = False
     selector: Selector = ""
     timeout: Timeout = MINUTE
     on_timeout: ext_sdk.OnTimeout = "fail"
@@ -244,13 +245,37 @@ class StableArgs(TargetArgs, one_of=("condition", "json_path", "ready")):
 
 
 def stable(args: StableArgs, context: ext_sdk.Context) -> ext_sdk.Result:
-    """Verify that a condition, a value or readiness holds, unchanged, for a duration.
+    """Verify that a condition, a value, readiness or absence holds, unchanged, for a duration.
 
     If the state does not hold yet, or changes, the duration starts again, until the timeout.
     """
     client = client_for(context, args)
     target = resolve_target(args, args.selector, context, client)
-    ready = IsReady(PodCheck(client, context.deadline), fail_fast=False)
+    if args.absent:
+        check_namespace(target, context, client)
+    expected, state = held_state(args, IsReady(PodCheck(client, context.deadline), fail_fast=False))
+    predicate = StableFor(args.for_.seconds, state, absent=args.absent)
+    with error_context(f"failed to watch {target}"):
+        result = wait_for(target, predicate, context, client, selector=args.selector)
+    outputs: Outputs = {
+        "changes": predicate.changes,
+        "count": len(result.objects),
+        "seconds": f"{result.outcome.seconds:.3f}",
+    }
+    expected = f"{expected} for {args.for_}"
+    if args.absent:
+        check_namespace(target, context, client)
+    if result.outcome.done:
+        return ext_sdk.Result.ok(f"{display_name(target)}: {expected}", outputs=outputs | {"done": True})
+    return wait_failure(
+        result, expected, context, client, timeout=args.timeout, on_timeout=args.on_timeout, outputs=outputs
+    )
+
+
+def held_state(
+    args: StableArgs, ready: Callable[[Object], Verdict]
+) -> tuple[str, Callable[[Object], tuple[Verdict, object]]]:
+    """Return the state that must hold as text, and its function for StableFor."""
     if args.condition:
         expected = f"condition {args.condition}={args.status}"
 
@@ -264,6 +289,12 @@ def stable(args: StableArgs, context: ext_sdk.Context) -> ext_sdk.Result:
         def state(item: Object) -> tuple[Verdict, object]:
             return value_verdict(item, args.json_path, args.value), text_of(values(args.json_path, item))
 
+    elif args.absent:
+        expected = "absent"
+
+        def state(item: Object) -> tuple[Verdict, object]:
+            return Verdict(done=False, status=f"{named(item)} exists"), None
+
     else:
         expected = "ready, without restarts,"
 
@@ -271,20 +302,13 @@ def stable(args: StableArgs, context: ext_sdk.Context) -> ext_sdk.Result:
             statuses = items(item, "status", "containerStatuses")
             return ready(item), [(text(status, "name"), number(status, "restartCount")) for status in statuses]
 
-    predicate = StableFor(args.for_.seconds, state)
-    with error_context(f"failed to watch {target}"):
-        result = wait_for(target, predicate, context, client, selector=args.selector)
-    outputs: Outputs = {
-        "changes": predicate.changes,
-        "count": len(result.objects),
-        "seconds": f"{result.outcome.seconds:.3f}",
-    }
-    expected = f"{expected} for {args.for_}"
-    if result.outcome.done:
-        return ext_sdk.Result.ok(f"{display_name(target)}: {expected}", outputs=outputs | {"done": True})
-    return wait_failure(
-        result, expected, context, client, timeout=args.timeout, on_timeout=args.on_timeout, outputs=outputs
-    )
+    return expected, state
+
+
+def check_namespace(target: Target, context: ext_sdk.Context, client: Client) -> None:
+    """Raise OperationFailed if the namespace of a target does not exist: absence would prove nothing."""
+    if missing := namespace_missing(target, client, context.deadline):
+        raise ext_sdk.OperationFailed(f"{display_name(target)} can't be checked", error=missing)
 
 
 class StableFor:
@@ -292,6 +316,7 @@ class StableFor:
 
     Args:
         state: returns for an object the verdict on its state, and a value that must not change.
+        absent: the good state is that no object exists.
 
     Attributes:
         changes: number of polls at which the state differed from that of the previous poll.
@@ -302,9 +327,12 @@ class StableFor:
         seconds: float,
         state: Callable[[Object], tuple[Verdict, object]],
         clock: Callable[[], float] = time.monotonic,
+        *,
+        absent: bool = False,
     ) -> None:
         self._seconds = seconds
         self._state = state
+        self._absent = absent
         self._clock = clock
         self._since: float | None = None
         self._last: tuple[object, bool] | None = None
@@ -314,8 +342,9 @@ class StableFor:
     def __call__(self, objects: list[Object]) -> Verdict:
         now = self._clock()
         states = [(text(item, "metadata", "uid"), *self._state(item)) for item in objects]
-        good = bool(states) and all(verdict.done for _, verdict, _ in states)
-        status = "; ".join(dict.fromkeys(verdict.status for _, verdict, _ in states)) or "NotFound"
+        good = all(verdict.done for _, verdict, _ in states) and bool(states) != self._absent
+        statuses = dict.fromkeys(verdict.status for _, verdict, _ in states)
+        status = "; ".join(statuses) or ("absent" if self._absent else "NotFound")
         state = sorted((uid, repr(kept)) for uid, _, kept in states)
         if self._last is not None and (state != self._last[0] or good != self._last[1]):
             self.changes += 1

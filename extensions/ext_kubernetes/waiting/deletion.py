@@ -84,9 +84,10 @@ def wait_for_deletion(deleted: list[DeletedObject], context: ext_sdk.Context, cl
     left: dict[DeletedObject, Object] = {item: {} for item in deleted}
     with ExitStack() as stack:
         watchers = {
-            item: stack.enter_context(subscribe(Target(item.resource, item.namespace, item.name), context, client))
-            for item in deleted
+            item: subscribe(Target(item.resource, item.namespace, item.name), context, client) for item in deleted
         }
+        for watcher in watchers.values():
+            stack.enter_context(watcher)
 
         def check(age: float) -> Verdict:
             began = time.monotonic()

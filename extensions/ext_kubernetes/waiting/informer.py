@@ -131,13 +131,14 @@ class Watcher:
     Attributes:
         name: of the object; "" for all.
         changed: set if an object has changed since the last `get`.
+        woken: ends `wait`: the same as `changed`, unless several watchers share it.
         data_age: returns the seconds since the last successful poll began.
         pace: returns the pace of polls.
     """
 
     def __init__(self, informer: Informer, name: str) -> None:
         self.name = name
-        self.changed = threading.Event()
+        self.changed = self.woken = threading.Event()
         self.data_age = informer.data_age
         self.pace = informer.pace
         self._informer = informer
@@ -158,8 +159,12 @@ class Watcher:
 
     def wait(self, seconds: float, deadline: ext_sdk.Deadline) -> bool:
         """Wait until an object changes, and return True; or return False after the given seconds."""
+        self.open_watch()
+        return interruptible(self.woken.wait, deadline)(seconds)
+
+    def open_watch(self) -> None:
+        """Start the watch that ends `wait`."""
         self._informer.open_watch()
-        return interruptible(self.changed.wait, deadline)(seconds)
 
     def __enter__(self) -> Self:
         return self
@@ -168,6 +173,44 @@ class Watcher:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._informer.leave(self)
+
+
+class Watchers:
+    """A wait's handle on the informers of several kinds, with the methods of a Watcher."""
+
+    def __init__(self, watchers: list[Watcher]) -> None:
+        self._watchers = watchers
+        self._woken = threading.Event()
+        for watcher in watchers:
+            watcher.woken = self._woken
+
+    def data_age(self) -> float:
+        """Return the seconds since the oldest of the last successful polls began."""
+        return max(watcher.data_age() for watcher in self._watchers)
+
+    def pace(self) -> Pace:
+        """Return the slowest pace."""
+        return max((watcher.pace() for watcher in self._watchers), key=lambda pace: pace.shortest)
+
+    def get(self, age: float, deadline: ext_sdk.Deadline) -> list[Object]:
+        """Return the objects of all kinds; see Watcher."""
+        self._woken.clear()  # before the first read, so that no change during the others is missed
+        return [item for watcher in self._watchers for item in watcher.get(age, deadline)]
+
+    def wait(self, seconds: float, deadline: ext_sdk.Deadline) -> bool:
+        """Wait until an object of any kind changes; see Watcher."""
+        for watcher in self._watchers:
+            watcher.open_watch()
+        return interruptible(self._woken.wait, deadline)(seconds)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for watcher in self._watchers:
+            watcher.__exit__(kind, error, trace)
 
 
 MOST_GETS = 3  # objects that are read one by one; more are listed
@@ -315,6 +358,7 @@ class Informer:
             watchers = [watcher for watcher in self._watchers if not watcher.name or watcher.name in changed]
         for watcher in watchers:
             watcher.changed.set()
+            watcher.woken.set()
 
     def open_watch(self) -> None:
         """Start the watch, if it is configured and not running."""
@@ -409,9 +453,14 @@ class Informers:
             informer.close()
 
 
-def subscribe(target: Target, context: ext_sdk.Context, client: Client, *, selector: str = "") -> Watcher:
-    """Return a watcher of an object, or of all objects of a kind; use it as a context manager."""
+def subscribe(target: Target, context: ext_sdk.Context, client: Client, *, selector: str = "") -> Watcher | Watchers:
+    """Return a watcher of an object, or of all objects of the kinds; use it as a context manager."""
     # A recorder of HTTP traffic sets the variable: it can't record endless responses.
     watches = context.config_as(KubernetesConfig).watch and not os.environ.get("EXT_RECORDER_HTTP")
-    key = (client, watches, target.resource, target.namespace, selector)
-    return context.extension_state(Informers).watch(key, target.name)
+    informers = context.extension_state(Informers)
+
+    def watch(one: Target) -> Watcher:
+        namespace = one.namespace if one.resource.namespaced else ""
+        return informers.watch((client, watches, one.resource, namespace, selector), one.name)
+
+    return Watchers(list(map(watch, target.each))) if target.others else watch(target)

@@ -82,13 +82,14 @@ def wait_for(
         KubernetesError: a permanent error.
     """
     last_status = None
+    has_secrets = any(resource.kind == "Secret" for resource in target.resources)
     objects: list[Object] = []
     with subscribe(target, context, client, selector=selector) as watcher:
 
         def check(age: float) -> Verdict:
             nonlocal last_status
             objects[:] = watcher.get(age, context.deadline)
-            if target.resource.kind == "Secret":
+            if has_secrets:
                 objects[:] = map(marked, objects)
             verdict = evaluate(objects)
             if verdict.status != last_status:
@@ -106,15 +107,19 @@ def wait_for(
 
 
 def combine_verdicts(
-    objects: Sequence[Object], evaluate: Callable[[Object], Verdict], require: Literal["all", "any"] | int
+    objects: Sequence[Object],
+    evaluate: Callable[[Object], Verdict],
+    require: Literal["all", "any"] | int,
+    name_of: Callable[[Object], str] = lambda item: text(item, "metadata", "name"),
 ) -> Verdict:
     """Return the verdict on several objects.
 
     Args:
         evaluate: returns the verdict on one object.
         require: number of objects that must be done.
+        name_of: returns the name of an object, for messages.
     """
-    verdicts = [(text(item, "metadata", "name"), evaluate(item)) for item in objects]
+    verdicts = [(name_of(item), evaluate(item)) for item in objects]
     done = sum(verdict.done for _, verdict in verdicts)
     expected = {"all": max(1, len(verdicts)), "any": 1}.get(require, 0) if isinstance(require, str) else require
     failed = [f"{name}: {verdict.failed_reason}" for name, verdict in verdicts if verdict.failed_reason]
@@ -201,7 +206,7 @@ def verdict_for_target(
 
     def judge_all(objects: list[Object]) -> Verdict:
         if not target.name:
-            return combine_verdicts(objects, evaluate, require)
+            return combine_verdicts(objects, evaluate, require, target.name_of)
         return evaluate(objects[0]) if objects else Verdict(done=False, status="NotFound")
 
     return judge_all
@@ -209,4 +214,4 @@ def verdict_for_target(
 
 def display_name(target: Target) -> str:
     """Return `Pod nginx` or `pods`, for messages."""
-    return f"{target.resource.kind} {target.name}" if target.name else target.resource.name
+    return f"{target.resource.kind} {target.name}" if target.name else str(target)

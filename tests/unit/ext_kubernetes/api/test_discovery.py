@@ -79,3 +79,65 @@ def test_groups_are_listed_once_and_only_for_a_kind_of_a_group(kube: Extension, 
     for _ in range(2):
         kube.ok("get", {"resource": "deploy/web"})
     assert [asked.path for asked in api.asked if asked.path in {"/api", "/apis"}] == ["/api", "/apis"]
+
+
+@pytest.fixture
+def web(api: FakeApi) -> FakeApi:
+    """A Deployment, a Service and a pod `web`, a ConfigMap beside them, and a Secret."""
+    for plural in ("deployments", "services", "pods", "configmaps", "secrets"):
+        labels = {"app": "web"} if plural != "configmaps" else {}
+        api.put(plural, {"metadata": {"name": "web", "labels": labels}, "data": {"key": "dmFsdWU="}})
+    return api
+
+
+@pytest.mark.parametrize("aggregated", [True, False])
+@pytest.mark.parametrize(
+    ("kinds", "names"),
+    [
+        ("deploy,svc", "deployment/web service/web"),
+        ("services, cm, svc", "service/web configmap/web"),
+        ("all", "pod/web service/web deployment/web"),
+        ("All,secrets", "pod/web service/web deployment/web secret/web"),
+        ("ns,cm", "namespace/default namespace/kube-system configmap/web"),
+        ("cm,configmaps", "web"),
+    ],
+)
+def test_several_kinds_and_categories_are_read_at_once(
+    kube: Extension, web: FakeApi, aggregated: bool, kinds: str, names: str
+) -> None:
+    web.aggregated = aggregated
+    assert kube.ok("get", {"resource": kinds})["names"].split("\n") == names.split()
+
+
+def test_the_objects_of_several_kinds_have_their_kinds_and_keep_their_secrets(kube: Extension, web: FakeApi) -> None:
+    outputs = {"kinds": "$.items[*].kind", "data": "$.items[1].data.key"}
+    found = kube.ok("get", {"resource": "cm,secret", "outputs": outputs})
+    assert found["kinds"] == "ConfigMap\nSecret"
+    assert "dmFsdWU=" not in str(found)
+
+
+@pytest.mark.parametrize(
+    ("operation", "args", "told"),
+    [
+        ("get", {"resource": "deploy,svc/web"}, "expected one kind before a name, found several: deployments, service"),
+        ("get", {"resource": "all/web"}, "expected one kind before a name, found several: pods, services, "),
+        ("get", {"resource": "deploy,"}, "expected names of kinds, such as deploy,svc; found 'deploy,'"),
+        ("patch", {"resource": "deploy,svc", "patch": {}}, "such as deploy/NAME; found no name"),
+        (
+            "logs",
+            {"resource": "all", "selector": "app=web"},
+            "expected pods by name or by labels, found objects of all",
+        ),
+    ],
+)
+def test_several_kinds_have_no_name(kube: Extension, operation: str, args: object, told: str) -> None:
+    assert told in kube.refused(operation, args)
+
+
+def test_a_kind_of_a_list_that_is_unknown_is_told(kube: Extension) -> None:
+    assert "the server has no kind 'deplyo'; did you mean 'deploy'?" in kube.failed("get", {"resource": "svc,deplyo"})
+
+
+def test_a_category_is_no_kind_of_a_manifest(kube: Extension) -> None:
+    manifest = {"apiVersion": "v1", "kind": "all", "metadata": {"name": "x"}}
+    assert "the server has no kind 'all' in v1" in kube.failed("apply", {"manifest": manifest})

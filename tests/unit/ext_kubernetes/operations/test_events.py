@@ -31,6 +31,8 @@ def events(api: FakeApi) -> None:
         ({"resource": "pods", "selector": "app=web"}, 2),
         ({"resource": "pods", "selector": "app=web", "contains": "web-2"}, 1),
         ({"resource": "deployments"}, 1),
+        ({"resource": "pods,deploy"}, 4),
+        ({"resource": "svc,deploy"}, 1),
         ({"kind": "Pod"}, 3),
     ],
 )

@@ -151,3 +151,20 @@ def test_what_can_not_be_deleted_does_not_keep_the_others(kube: Extension, pods:
     assert "Pod/a: it is protected (403 Forbidden)" in str(result["error"])
     assert result["outputs"] == {"count": "2", "resources": "Pod/b\nPod/c"}
     assert [name for name in "abc" if pods.get("pods", name)] == ["a"]
+
+
+def test_objects_of_several_kinds_are_deleted_together(kube: Extension, api: FakeApi) -> None:
+    for plural in ("deployments", "services", "configmaps"):
+        api.put(plural, labelled("web", "web"))
+        api.put(plural, labelled("db", "db"))
+    outputs = kube.ok("delete", {"resource": "deploy,svc,cm", "selector": "app=web"})
+    assert outputs["message"] == "Deleted 3 objects"
+    assert outputs["resources"].split() == ["Deployment/web", "Service/web", "ConfigMap/web"]
+    assert kube.ok("delete", {"resource": "all", "all": True})["resources"].split() == ["Service/db", "Deployment/db"]
+    assert api.get("configmaps", "db") is not None
+
+
+def test_a_selected_object_that_is_gone_meanwhile_is_not_missing(kube: Extension, pods: FakeApi) -> None:
+    pods.before = lambda asked: asked.method == "DELETE" and pods.objects.pop(("pods.", "default", "b"), None)
+    outputs = kube.ok("delete", {"resource": "pods", "selector": "app=web"})
+    assert (outputs["resources"], pods.get("pods", "b")) == ("Pod/a", None)

@@ -82,3 +82,10 @@ def test_a_missing_object_is_a_failure_unless_ignored(kube: Extension, operation
     args = {name: "configmaps" if value == "cms" else value for name, value in args.items()}
     assert "found" in kube.failed(operation, args)
     assert "not found (ignored)" in kube.ok(operation, args | {"ignoreNotFound": True})["message"]
+
+
+def test_objects_of_several_kinds_are_labelled_and_waited_for(kube: Extension, pods: FakeApi) -> None:
+    pods.put("services", {"metadata": {"name": "a", "labels": {"tier": "web"}}})
+    args = {"resource": "pods,svc", "selector": "tier=web", "labels": {"tier": None, "team": "blue"}, "wait": True}
+    assert kube.ok("label", args)["message"] == "Labelled 3 objects"
+    assert labels_of(pods, "a") == {"team": "blue"} == (pods.get("services", "a") or {})["metadata"]["labels"]

@@ -323,3 +323,39 @@ def test_the_time_of_a_call_counts_from_its_beginning(elapsed: float, told: bool
     seen = WaitResult(WaitOutcome(Verdict(done=False, status=""), 1.0, 1), [], cast("Target", None))
     context = cast("Context", SimpleNamespace(deadline=deadline))
     assert ("set `onTimeout: ok` to continue" in duration_text(seen, context, Duration.parse("10s"))) == told
+
+
+# --- Several kinds ---------------------------------------------------------------------------------------------------
+
+
+def test_a_wait_on_several_kinds_ends_with_the_last_of_them(kube: Extension, api: FakeApi) -> None:
+    for plural in ("services", "configmaps", "secrets"):
+        api.put(plural, {"metadata": {"name": "it", "labels": {"app": "it"}}})
+    args = {"resource": "svc,cm,secret", "selector": "app=it", "for": "deleted", "timeout": "20s"}
+    start_wait(kube, "several", args)
+    until(lambda: len(watches(api)) == 3)
+    for plural in ("secrets", "services", "configmaps"):
+        api.remove(plural, "it")
+    (ended,) = answers(kube, ["several"])
+    assert ended["message"] == "objects of svc, cm, secret: deleted"
+
+
+def test_the_objects_of_several_kinds_are_named_with_their_kinds(kube: Extension, api: FakeApi) -> None:
+    api.put("services", {"metadata": {"name": "it"}})
+    api.put("pods", {"metadata": {"name": "it"}, "status": {"phase": "Pending"}})
+    told = kube.failed("wait", {"resource": "all", "for": "ready", "timeout": "0s"})
+    assert "expected objects of all in namespace default: ready; last found 1 of 2 (pod/it: phase is Pending" in told
+    told = kube.failed("assert", {"resource": "pods,svc", "absent": True, "timeout": "0s"})
+    assert "expected objects of pods, svc in namespace default to be absent" in told
+    assert "2 of 2 as expected: pod/it, service/it" in told
+    assert kube.ok("assert", {"resource": "deploy,sts", "absent": True, "timeout": "0s"})["count"] == "0"
+
+
+def test_absence_holds_only_in_a_namespace(kube: Extension, api: FakeApi) -> None:
+    stays = {"resource": "pod/it", "absent": True, "for": "100ms"}
+    outputs = kube.ok("stable", stays | {"timeout": "20s"})
+    assert (outputs["message"], outputs["count"]) == ("Pod it: absent for 100ms", "0")
+    told = kube.failed("stable", stays | {"namespace": "gone", "timeout": "20s"})
+    assert "Pod it can't be checked\nnamespace gone does not exist" in told
+    api.put("pods", {"metadata": {"name": "it"}})
+    assert "absent for 100ms; last found Pod/it exists" in kube.failed("stable", stays | {"timeout": "200ms"})

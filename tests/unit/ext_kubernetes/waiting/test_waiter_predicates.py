@@ -112,3 +112,15 @@ def test_several_values_must_all_be_so() -> None:
     found = item(items=[{"a": 1}, {"a": 2}])
     assert not value_verdict(found, "{.items[*].a}", 1).done
     assert not value_verdict(found, "{.nothing}", 1).done
+
+
+def test_absence_is_stable_until_an_object_appears() -> None:
+    clock = Clock()
+    judge = StableFor(5.0, lambda one: (by_state(one), None), clock, absent=True)
+    assert judge([]) == Verdict(done=False, status="absent", recheck_after=5.0)
+    clock.now += 5.0
+    assert judge([]).done
+    verdict = judge([item(state="done")])
+    assert (verdict.done, verdict.status) == (False, "done (1 change: absent → done)")
+    clock.now += 4.0
+    assert judge([]).recheck_after == 5.0
