@@ -83,7 +83,7 @@ def test_groups_are_listed_once_and_only_for_a_kind_of_a_group(kube: Extension, 
 
 @pytest.fixture
 def web(api: FakeApi) -> FakeApi:
-    """A Deployment, a Service and a pod `web`, a ConfigMap beside them, and a Secret."""
+    """A Deployment, a Service and a pod `web`, a ConfigMap and a Secret."""
     for plural in ("deployments", "services", "pods", "configmaps", "secrets"):
         labels = {"app": "web"} if plural != "configmaps" else {}
         api.put(plural, {"metadata": {"name": "web", "labels": labels}, "data": {"key": "dmFsdWU="}})
