@@ -285,7 +285,9 @@ FAILURES = {
     ),
     "apply": (
         MANIFEST,
-        "another field manager owns a field, unless `force` is given",
+        "another field manager owns a field, unless `force` or `clientSide` is given",
+        "with `clientSide`: the annotation of the last applied manifest is not JSON, or the server has no schema of the "
+        "kind (OpenAPI v3)",
         "with `wait`, an object is not ready before the deadline",
         KIND,
         NAMESPACE,
@@ -420,7 +422,12 @@ data:
 """
 
 EXAMPLES: dict[str, dict[str, list[tuple[str, dict[str, object]]]]] = {
-    "apply": {"Several objects, as text": [("apply", {"manifest": MANIFESTS, "namespace": "web"})]},
+    "apply": {
+        "Several objects, as text": [("apply", {"manifest": MANIFESTS, "namespace": "web"})],
+        "As `kubectl apply` does, for an agent that changes the objects with it": [
+            ("apply", {"file": "web.yaml", "clientSide": True})
+        ],
+    },
     "get": {
         "JSONPath of RFC 9535, a default, and a variable for later steps": [
             (

@@ -144,6 +144,7 @@ class FakeApi:
         faults: what goes wrong next; tests append to it.
         aggregated: whether discovery is the aggregated one.
         denied: (verb, plural) that access reviews deny.
+        openapi: the document of all API versions.
         token: that requests must have; "" for none.
         logs: what containers have said, by "POD/CONTAINER"; one that is not here has not started.
         commands: what `exec` of a program answers, by its name: of its input, messages with their channels.
@@ -156,6 +157,7 @@ class FakeApi:
         self.faults: list[Fault] = []
         self.aggregated = True
         self.denied: set[tuple[str, str]] = set()
+        self.openapi: Object = {}
         self.token = ""
         self.logs: dict[str, str] = {}
         self.commands: dict[str, Callable[[bytes], Iterable[tuple[int, bytes]]]] = {}
@@ -353,6 +355,8 @@ class FakeApi:
         parts = [unquote(part) for part in asked.path.strip("/").split("/")]
         if asked.path in {"/api", "/apis"}:
             return 200, self._discovery(asked)
+        if parts[0] == "openapi":
+            return 200, self.openapi
         if parts[0] == "api" and len(parts) == 2:
             return 200, self._resources("", parts[1])
         if parts[0] == "apis" and len(parts) == 3:

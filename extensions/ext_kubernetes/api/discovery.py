@@ -12,6 +12,7 @@ import threading
 from typing import TYPE_CHECKING, NamedTuple, NewType, Protocol
 
 from ext_kubernetes.objects.fields import items, members, text
+from ext_kubernetes.objects.strategic_merge import MergeRules, merge_rules
 from ext_sdk.core.text import closest, suggest
 
 from .errors import ApiError, InvalidName, UnknownKind
@@ -131,6 +132,7 @@ class Discovery:
         self._lock = threading.Lock()
         self._all: tuple[Resource, ...] = ()
         self._core: tuple[Resource, ...] = ()  # kinds of the core group, which come first
+        self._rules: dict[str, MergeRules] = {}  # by API version
         # Kinds with the names by which they were found in them.
         self._matches: tuple[tuple[Resource, ...], dict[tuple[str, str | None], Resource]] = ((), {})
 
@@ -184,6 +186,19 @@ class Discovery:
         with self._lock:
             self._all = self._core = ()
         return _listable(self._read(deadline, core_only=False))
+
+    def merge_rules(self, resource: Resource, *, deadline: Deadline) -> MergeRules:
+        """Return the merge rules of a kind's API version; they are read again if they lack the kind.
+
+        Raises:
+            KubernetesError: the server has no OpenAPI v3 document of the API version, or the request failed.
+        """
+        rules = self._rules.get(resource.api_version)
+        if rules is None or resource.kind not in rules.kinds:
+            path = ApiPath(f"/openapi/v3{api_path(resource.group, resource.version)}")
+            document = self._client.request("GET", path, deadline=deadline)
+            rules = self._rules[resource.api_version] = merge_rules(document, resource.group, resource.version)
+        return rules
 
     def _read(self, deadline: Deadline, *, core_only: bool) -> tuple[Resource, ...]:
         """Return the kinds in the server's order, the preferred version of a group first. Raises KubernetesError."""

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 MANAGER = "ext-kubernetes"
 MERGE_PATCH = "application/merge-patch+json"
+BOOKKEEPING = frozenset({"managedFields", "resourceVersion", "generation"})  # changed by a dry run itself
 
 Namespace = Annotated[
     str,
@@ -36,6 +37,15 @@ Subresource = Annotated[str, Meta(description="Subresource, such as status or sc
 def write_options(*, dry_run: bool, strict: bool = True) -> list[tuple[str, str]]:
     """Return the query parameters of a writing request."""
     return [("fieldValidation", "Strict" if strict else "Ignore"), *([("dryRun", "All")] if dry_run else [])]
+
+
+def same_content(before: Object, after: Object) -> bool:
+    """Return True if an object did not change, apart from the server's bookkeeping."""
+    first, second = (
+        item | {"metadata": {key: value for key, value in members(item, "metadata").items() if key not in BOOKKEEPING}}
+        for item in (before, after)
+    )
+    return first == second
 
 
 def read(

@@ -1,4 +1,4 @@
-"""Operation `apply`: create or update objects by server-side apply."""
+"""Operation `apply`: create or update objects by server-side apply, or as `kubectl apply` does."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ from ext_kubernetes.api.client import client_for
 from ext_kubernetes.api.connection import Request
 from ext_kubernetes.api.errors import KubernetesError, NotFound
 from ext_kubernetes.manifests.bulk import Item, Outcome, bulk_result, send_manifests, try_send
+from ext_kubernetes.manifests.client_side import CLIENT_SIDE_MANAGER, apply_client_side
 from ext_kubernetes.manifests.sources import SourceArgs, manifests_of
-from ext_kubernetes.manifests.write import MANAGER, DryRun, Namespace, Validation, write_options
+from ext_kubernetes.manifests.write import MANAGER, DryRun, Namespace, Validation, same_content, write_options
 from ext_kubernetes.objects.fields import items, members, text
 from ext_kubernetes.targets import Target, TimeLimitOfWait
 
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
 
 APPLY_PATCH = "application/apply-patch+yaml"
 ACTIONS = ("created", "configured", "unchanged")
-BOOKKEEPING = frozenset({"managedFields", "resourceVersion", "generation"})  # changed by a dry run itself
 MOST_WAITS = 32  # concurrent waits with `wait: true`
 
 
@@ -38,15 +38,29 @@ class Apply(SourceArgs, one_of=("file", "manifest", "url", "kustomize")):
     """Arguments of `apply`."""
 
     namespace: Namespace = ""
+    client_side: Annotated[
+        bool,
+        Meta(
+            description="Apply as `kubectl apply` without --server-side does, so that a later `kubectl apply` removes "
+            "fields that its manifest leaves out"
+        ),
+    ] = False
     force: Annotated[bool, Meta(description="Take ownership of fields that another manager owns")] = False
     dry_run: DryRun = False
     strict: Validation = True
-    field_manager: Annotated[str, Meta(description="Name of the field manager", min_length=1)] = MANAGER
+    field_manager: Annotated[
+        str,
+        Meta(description=f"Name of the field manager; default: {MANAGER}, with `clientSide` {CLIENT_SIDE_MANAGER}"),
+    ] = ""
     wait: Annotated[
         bool, Meta(description="Wait until all objects are ready, by the rules of `wait` with `for: ready`")
     ] = False
     timeout: TimeLimitOfWait = ext_sdk.Duration.parse("25s")
     on_timeout: ext_sdk.OnTimeout = "fail"
+
+    def __post_init__(self) -> None:
+        if self.client_side and self.force:
+            raise ValueError("`force` is for server-side apply: client-side apply has no conflicts; omit one of them")
 
 
 def apply(args: Apply, context: ext_sdk.Context) -> ext_sdk.Result:
@@ -54,8 +68,8 @@ def apply(args: Apply, context: ext_sdk.Context) -> ext_sdk.Result:
 
     A conflict with another field manager is a failure that names the manager and the field, unless `force` is true.
     Unknown fields are errors. Namespaces, CustomResourceDefinitions and dependencies of pods are sent first, all other
-    objects in the order of the manifest. A later `kubectl apply` does not remove fields that were set here: see
-    docs/evals.md.
+    objects in the order of the manifest. If the agent uses `kubectl apply`, set `clientSide: true`: otherwise its
+    `kubectl apply` does not remove fields that were set here.
     """
     manifests = manifests_of(args, context)
     client = client_for(context, args)
@@ -84,10 +98,13 @@ def apply_item(
     item: Item, args: Apply, context: ext_sdk.Context, client: Client, previous: PreviousVersions
 ) -> tuple[Object, str]:
     """Apply an object; return it as stored, and one of ACTIONS, or `applied` if the previous state is unknown."""
-    query = [("fieldManager", args.field_manager), *write_options(dry_run=args.dry_run, strict=args.strict)]
-    if not item.name:  # server-side apply requires a name; metadata.generateName means a new object
+    manager = args.field_manager or (CLIENT_SIDE_MANAGER if args.client_side else MANAGER)
+    query = [("fieldManager", manager), *write_options(dry_run=args.dry_run, strict=args.strict)]
+    if not item.name:  # applying requires a name; metadata.generateName means a new object
         request = Request("POST", item.path(), query, item.object)
         return members(client.ask(request, deadline=context.deadline).value), "created"
+    if args.client_side:
+        return apply_client_side(item, query, context, client)
     before = previous.object(item) if args.dry_run else None
     version = None if args.dry_run else previous.resource_version(item)
     query.insert(1, ("force", "true" if args.force else "false"))
@@ -96,15 +113,10 @@ def apply_item(
     if response.status == 201:
         return stored, "created"
     if before:
-        return stored, "unchanged" if _content(before) == _content(stored) else "configured"
+        return stored, "unchanged" if same_content(before, stored) else "configured"
     if version:
         return stored, "unchanged" if version == text(stored, "metadata", "resourceVersion") else "configured"
     return stored, "applied"
-
-
-def _content(item: Object) -> Object:
-    metadata = {key: value for key, value in members(item, "metadata").items() if key not in BOOKKEEPING}
-    return item | {"metadata": metadata}
 
 
 def _wait_until_ready(
