@@ -425,7 +425,7 @@ EXAMPLES: dict[str, dict[str, list[tuple[str, dict[str, object]]]]] = {
     "apply": {
         "Several objects, as text": [("apply", {"manifest": MANIFESTS, "namespace": "web"})],
         "As `kubectl apply` does, for an agent that changes the objects with it": [
-            ("apply", {"file": "web.yaml", "clientSide": True})
+            ("apply", {"manifest": MANIFESTS, "namespace": "web", "clientSide": True})
         ],
     },
     "get": {

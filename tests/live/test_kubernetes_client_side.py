@@ -93,7 +93,7 @@ def kubectl(kubeconfig: Path, namespace: str, manifest: Object) -> str:
 
 
 def content(item: Object) -> Any:
-    """What two objects that were applied alike have in common; of the managed fields, whose they are."""
+    """Return the content of an object without the parts that the server sets; of managed fields, their owners."""
     metadata = {key: value for key, value in item["metadata"].items() if key not in OF_THE_SERVER}
     metadata["annotations"] = {key: value for key, value in metadata["annotations"].items() if key != REVISION}
     metadata["managedFields"] = [
