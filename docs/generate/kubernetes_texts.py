@@ -286,8 +286,7 @@ FAILURES = {
     "apply": (
         MANIFEST,
         "another field manager owns a field, unless `force` or `clientSide` is given",
-        "with `clientSide`: the annotation of the last applied manifest is not JSON, or the server has no schema of the "
-        "kind (OpenAPI v3)",
+        "with `clientSide`: the last applied manifest is not JSON, or the server has no schema (OpenAPI v3)",
         "with `wait`, an object is not ready before the deadline",
         KIND,
         NAMESPACE,
