@@ -209,6 +209,12 @@ class _Comparison:
         same = _comparable(expected) == _comparable(found) and expected == found
         return None if same else Difference(at, expected, found)
 
+    def _common(self, expected: object, found: object) -> int:
+        """Return the number of members that two objects have in common; 0 for other values."""
+        if not isinstance(expected, Mapping) or not isinstance(found, Mapping):
+            return 0
+        return sum(self.of(value, found.get(name, MISSING), "") is None for name, value in expected.items())
+
     def _count(self) -> None:
         self._steps += 1
         if self._check_time and self._steps % STEPS == 0:
@@ -226,7 +232,10 @@ class _Comparison:
         return None
 
     def _taken(self, expected: Sequence[object], found: Sequence[object], at: str) -> Difference | None:
-        """Return the first expected item without a match, or, if unordered, the first found item without one."""
+        """Return the first expected item without a match, or, if unordered, the first found item without one.
+
+        An item that only differs in some members is named by the first of these, which shows more than all of the item.
+        """
         known: dict[tuple[int, int], bool] = {}
 
         def fits(wanted: int, there: int) -> bool:
@@ -239,7 +248,12 @@ class _Comparison:
         match = match_ordered if self._lists == "ordered" else match_unordered
         taken = match(len(expected), len(found), fits)
         for index, value in enumerate(expected):
-            if index not in taken:
-                return Difference(f"{at}[*]", value, MISSING)
+            if index in taken:
+                continue
+            rest = [item for item in range(len(found)) if item not in taken.values()]
+            common = {item: self._common(value, found[item]) for item in rest}
+            nearest = max(rest, key=common.__getitem__, default=0)
+            difference = self.of(value, found[nearest], f"{at}[{nearest}]") if common.get(nearest) else None
+            return difference or Difference(f"{at}[*]", value, MISSING)
         over = set(range(len(found))) - set(taken.values()) if self._lists == "unordered" else set()
         return Difference(f"{at}[{min(over)}]", MISSING, found[min(over)]) if over else None

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Lists the minimum instead of what is missing.
-# expect shell.assert-agent: expected to equal {"item": "lamp", "order": 3}
+# expect shell.assert-agent: $[0].order: expected to equal 3 (integer), got 5 (integer)
 cat <<'END'
 Two items are below their minimum.
 

@@ -70,6 +70,16 @@ def test_an_array_is_compared_in_the_way_that_was_chosen(
             "stdout at $[1]: expected to equal nothing, got 7 (integer)",
         ),
         (
+            {"jsonContains": [{"a": 1, "b": {"c": 2}}, ONE], "lists": "subset"},
+            '[{"a": 1}, {"a": 2, "b": {"c": 2}}, {"a": 1, "b": {"c": 3}}]',
+            "stdout at $[1].a: expected to contain 1 (integer), got 2 (integer)",
+        ),
+        (
+            {"jsonEquals": [ONE, BOTH], "lists": "ordered"},
+            '[{"a": 1, "b": 2}, {"a": 1}]',
+            'stdout at $[*]: expected to equal {"a": 1, "b": 2} (object), got nothing',
+        ),
+        (
             {"jsonEquals": [1], "lists": "exact"},
             "[2]",
             "stdout at $[0]: expected to equal 1 (integer), got 2 (integer)",
