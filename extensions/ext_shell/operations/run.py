@@ -70,7 +70,9 @@ class Run(OutputArgs):
     expect: Annotated[
         RunExpectation, Meta(description="Expected result; exit code 0 unless `exitCode` or `signal` is given")
     ] = DEFAULT
-    retry: Annotated[Retry | UnsetType, Meta(description="Repetition until the expectations hold")] = UNSET
+    retry: Annotated[
+        Retry | UnsetType, Meta(description="Repetition until the expectations hold; `onTimeout` requires it")
+    ] = UNSET
     on_timeout: ext_sdk.OnTimeout = "fail"
     capture: Annotated[dict[str, Capture], Meta(description="Parts of the output that become outputs, by name")] = (
         field(default_factory=dict)
