@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from ext_sdk.core import __version__
 
-    from .args import Args, Config, Verbatim
+    from .args import Args, Config, Template, Verbatim
     from .context import Agent, Context, Log, Secrets
     from .duration import Duration
     from .errors import InvalidArgs, OperationFailed, RequirementNotMet
@@ -53,6 +53,7 @@ __all__ = [
     "RequirementNotMet",
     "Result",
     "Secrets",
+    "Template",
     "Verbatim",
     "__version__",
     "conclude_wait",
@@ -76,6 +77,7 @@ _HOMES = {
     "RequirementNotMet": "ext_sdk.errors",
     "Result": "ext_sdk.result",
     "Secrets": "ext_sdk.context",
+    "Template": "ext_sdk.args",
     "Verbatim": "ext_sdk.args",
     "__version__": "ext_sdk.core",
     "conclude_wait": "ext_sdk.result",

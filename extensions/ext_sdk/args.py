@@ -205,7 +205,10 @@ def scalar_text(value: Scalar) -> str:
     return value if isinstance(value, str) else json.dumps(value)
 
 
-# Marks an argument in which `${NAME.key}` is never replaced: Annotated[str, Verbatim]. It covers all that is within the
-# argument; a field of a class that is itself an argument can't be marked alone.
-Verbatim = Meta(extra={"verbatim": True})
+# Marks a text in which `${NAME.key}` is not replaced, or an argument with such texts: Annotated[str, Verbatim]. A member
+# of an argument can be marked alone.
+Verbatim = Meta(extra={"references": "verbatim"})
+# Marks a text that the operation itself fills in with `${request.…}`, once for each request: see ext_sdk.references.
+# Other references in it are checked when the operation is called.
+Template = Meta(extra={"references": "template"})
 Schema = dict[str, object]

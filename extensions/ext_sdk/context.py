@@ -212,12 +212,14 @@ class Context(Generic[ConfigType_co]):
         log: progress messages for the host.
         config: the extension's configuration.
         secrets: values that are redacted.
+        verbatim: the argument `verbatim` of the call: no reference is replaced in it.
         given: the arguments as the host sent them, before `${NAME.key}` is replaced: for operations that treat texts of
             the task itself differently.
     """
 
     __slots__ = (
         "_artifacts",
+        "_expand",
         "_states",
         "agent",
         "config",
@@ -229,6 +231,7 @@ class Context(Generic[ConfigType_co]):
         "place",
         "scope",
         "secrets",
+        "verbatim",
         "workdir",
     )
 
@@ -247,6 +250,8 @@ class Context(Generic[ConfigType_co]):
         states: States,
         artifacts: Artifacts,
         given: Mapping[str, object] | None = None,
+        verbatim: bool = False,
+        expand: Callable[[object, str], object] | None = None,
     ) -> None:
         self.workdir = workdir
         self.scope = scope
@@ -258,9 +263,25 @@ class Context(Generic[ConfigType_co]):
         self.config = config
         self.secrets = secrets
         self.given = given or {}
+        self.verbatim = verbatim
         self.place = Place.of(workdir, scope)
         self._states = states
         self._artifacts = artifacts
+        self._expand = expand
+
+    def expand(self, value: T, field: str = "") -> T:
+        """Return a text, or a JSON value, with the references `${NAME.key}` in its texts replaced, except in names.
+
+        For texts that the SDK leaves as they are: files, and arguments marked Verbatim. Nothing is replaced in a call
+        with `verbatim: true`.
+
+        Args:
+            field: the argument, or the file, for errors.
+
+        Raises:
+            InvalidArgs: references without a value, all of them.
+        """
+        return value if self.verbatim or self._expand is None else cast("T", self._expand(value, field))
 
     def artifact(self, name: str) -> Path:
         """Create an empty, private file for a text that is too long for a response. Raises OSError."""

@@ -6,18 +6,20 @@ import re
 import sys
 from collections.abc import Callable
 from textwrap import dedent
-from types import UnionType, new_class
-from typing import TYPE_CHECKING, Annotated, Union, cast, get_args, get_origin, get_type_hints
+from types import new_class
+from typing import TYPE_CHECKING, Annotated, cast, get_type_hints
 
 import msgspec
-from msgspec import Meta
+from msgspec import Meta, inspect
 
 from .args import Args
+from .references import ANY_NAME
 from .result import Result
 
 if TYPE_CHECKING:
     from .context import Context
     from .errors import InvalidArgs
+    from .references import Marks
 
 
 Function = Callable[..., Result]
@@ -47,7 +49,7 @@ class Operation:
         ValueError: the name has other characters than letters, digits, - and _.
     """
 
-    __slots__ = ("_verbatim", "args_type", "description", "example", "function", "name", "on_invalid", "same_as")
+    __slots__ = ("_marks", "args_type", "description", "example", "function", "name", "on_invalid", "same_as")
 
     def __init__(
         self,
@@ -69,26 +71,39 @@ class Operation:
         self.example = example
         self.same_as = same_as
         self.on_invalid = on_invalid
-        self._verbatim: frozenset[str] | None = None
+        self._marks: Marks | None = None
         if not self.description and sys.flags.optimize < 2:  # -OO removes docstrings
             raise TypeError(f"operation {name!r} needs a docstring: users read it in the manifest")
 
     @property
-    def verbatim(self) -> frozenset[str]:
-        """Names of the arguments in which `${NAME.key}` is not replaced; computed at the first call."""
-        if self._verbatim is None:
-            fields = msgspec.structs.fields(self.args_type)
-            self._verbatim = frozenset(field.encode_name for field in fields if _is_verbatim(field.type))
-        return self._verbatim
+    def marks(self) -> Marks:
+        """The arguments in which references `${NAME.key}` are not replaced; computed at the first call."""
+        if self._marks is None:
+            found = _marks(inspect.type_info(self.args_type), ())
+            self._marks = found if isinstance(found, dict) else {}
+        return self._marks
 
 
-def _is_verbatim(kind: object) -> bool:
-    """Return True for `Annotated[…, Verbatim]`, and for a union with such a type."""
-    if get_origin(kind) is Annotated:
-        inner, *metadata = get_args(kind)
-        marks = (meta.extra or {} for meta in metadata if isinstance(meta, Meta))
-        return any(mark.get("verbatim") for mark in marks) or _is_verbatim(inner)
-    return get_origin(kind) in {Union, UnionType} and any(map(_is_verbatim, get_args(kind)))
+def _marks(kind: inspect.Type, within: tuple[type, ...]) -> Marks | str:
+    """Return the marks of a type, Verbatim or Template, by the names of its members; empty if it has none."""
+    if isinstance(kind, inspect.Metadata):
+        return str((kind.extra or {}).get("references", "")) or _marks(kind.type, within)
+    if isinstance(kind, (inspect.ListType, inspect.VarTupleType)):
+        return _marks(kind.item_type, within)
+    if isinstance(kind, inspect.DictType):
+        inner = _marks(kind.value_type, within)
+        return {ANY_NAME: inner} if inner else {}
+    if isinstance(kind, inspect.StructType) and kind.cls not in within:
+        fields = {field.encode_name: _marks(field.type, (*within, kind.cls)) for field in kind.fields}
+        return {name: marks for name, marks in fields.items() if marks}
+    if not isinstance(kind, inspect.UnionType):
+        return {}
+    merged: dict[str, Marks | str] = {}
+    for marks in (_marks(member, within) for member in kind.types):
+        if isinstance(marks, str):
+            return marks
+        merged |= marks
+    return merged
 
 
 def read_signature(name: str, function: Function) -> tuple[type[Args], Function, str]:
@@ -109,9 +124,9 @@ def read_signature(name: str, function: Function) -> tuple[type[Args], Function,
         args_type = _evaluated(name, function, {"args": annotation})["args"] if annotation is not None else None
         if isinstance(args_type, type) and issubclass(args_type, Args) and code.co_varnames[0] == "args":
             return args_type, function, description
-    import inspect  # for functions in another form, since it takes 5 ms
+    from inspect import signature  # for functions in another form, since it takes 5 ms
 
-    parameters = dict(inspect.signature(function).parameters)
+    parameters = dict(signature(function).parameters)
     context = next((key for key, parameter in parameters.items() if _is_context(key, parameter.annotation)), "")
     parameters.pop(context, None)
     for key, parameter in parameters.items():

@@ -136,11 +136,11 @@ def test_an_escaped_text_is_the_text(workdir: Path, text: str, value: str) -> No
     variables.keep(place, "a", {"b": value})
     escaped = text.replace("${", "$${")
     if "$$" not in text:  # a `$` in front makes another escape of it
-        assert variables.expand(place, {"x": escaped}) == {"x": text}
-    assert variables.expand(place, {"x": "${a.b}"}) == {"x": value}
+        assert variables.expansion(place).expand({"x": escaped}) == {"x": text}
+    assert variables.expansion(place).expand({"x": "${a.b}"}) == {"x": value}
 
 
 @given(value=values)
 def test_values_without_references_come_back_as_they_are(workdir: Path, value: object) -> None:
     if "${" not in repr(value):
-        assert Variables().expand(Place.of(workdir), {"x": value}) == {"x": value}
+        assert Variables().expansion(Place.of(workdir)).expand({"x": value}) == {"x": value}

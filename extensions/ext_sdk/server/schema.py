@@ -12,8 +12,7 @@ import msgspec
 from msgspec import inspect
 
 from ext_sdk.duration import DURATION_PATTERN, Duration
-
-from .variables import NAME
+from ext_sdk.references import NAME
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -32,6 +31,7 @@ DURATION_SCHEMA: Schema = {
 COMMON: dict[str, Schema] = {
     "as": {"type": "string", "pattern": f"^{NAME}*$", "description": "Keep outputs for later steps: ${NAME.key}"},
     "scope": {"type": "string", "pattern": f"^{NAME}*$", "description": "Separates tasks of one workdir"},
+    "verbatim": {"type": "boolean", "description": "Replace no ${NAME.key}"},
 }
 
 

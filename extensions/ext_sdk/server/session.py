@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import re
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeGuard
 
@@ -23,12 +24,13 @@ from ext_sdk.core.wire.json_codec import dumps
 from ext_sdk.duration import Duration
 from ext_sdk.errors import InvalidArgs, OperationFailed, RequirementNotMet
 from ext_sdk.polling import SYSTEM_CLOCK, Clock, Deadline
+from ext_sdk.references import NAME, REQUEST, RESERVED
 from ext_sdk.result import Result
 
 from .config_check import check_artifacts
 from .schema import COMMON
 from .validation import check_types, decode, not_text, validate
-from .variables import NAME, Variables
+from .variables import Variables
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -38,6 +40,7 @@ if TYPE_CHECKING:
     from ext_sdk.core.wire.errors import Id
     from ext_sdk.definition import Definition
     from ext_sdk.operation import Operation
+    from ext_sdk.references import Marks
 
 LONE_SURROGATE = "surrogates not allowed"  # the reason of a UnicodeEncodeError
 # A host that sends `context.timeout` stops waiting when it is over. The deadline of the operation is earlier by this
@@ -179,7 +182,9 @@ class Session:
         if not isinstance(sent, dict):
             raise _unexpected("context", "an object", sent)
         workdir, phase, timeout = _read_task(sent)
-        args, save_as, scope = self._read_args(operation, params.get("args"), workdir, references=references)
+        given, save_as, scope, verbatim = _read_common(operation, params.get("args"))
+        place = Place.of(workdir, scope)
+        args = self._read_args(operation, given, place, save_as, references=references and not verbatim)
         env, agent = _read_environment(sent)
         if env:
             for variable, value in secret_variables(env).items():
@@ -198,6 +203,8 @@ class Session:
             states=self._states,
             artifacts=self._artifacts,
             given=params.get("args"),
+            verbatim=verbatim,
+            expand=partial(self._expand, place),
         )
         return Call(operation, args, context, answer_seconds, save_as)
 
@@ -271,53 +278,47 @@ class Session:
         return operation
 
     def _read_args(
-        self, operation: Operation, sent: object, workdir: Path, *, references: bool
-    ) -> tuple[Args | InvalidArgs, str, str]:
-        """Return the arguments, or the reason why they can't be used, and the common ones `as` and `scope`.
-
-        `null` means no arguments.
+        self, operation: Operation, given: dict[str, object], place: Place, save_as: str, *, references: bool
+    ) -> Args | InvalidArgs:
+        """Return typed arguments with references replaced, or the reason why they can't be used.
 
         Raises:
             RpcError: INVALID_PARAMS for arguments that the schema of the operation refuses.
         """
-        if sent is not None and not isinstance(sent, dict):
-            raise _invalid(operation, f"args: expected an object, found {shown(sent)}")
-        given = sent or {}
-        common = dict.fromkeys(COMMON, "")
-        for name in COMMON:
-            if name in given and name not in operation.args_type.__struct_encode_fields__:
-                value, given = given[name], {other: given[other] for other in given if other != name}
-                if not (isinstance(value, str) and re.fullmatch(f"{NAME}*", value)):
-                    text = f"{name}: expected a name of letters, digits, - and _, found {shown(value)}"
-                    raise _invalid(operation, text)
-                common[name] = value
-        save_as, scope = common["as"], common["scope"]
+        if save_as in RESERVED:
+            what = "values of requests" if save_as == REQUEST else "generated values"
+            return InvalidArgs("as", f"${{{save_as}}} is for {what}; keep the outputs under another name")
         args: Args | InvalidArgs | None
         try:
             args = None if references else msgspec.convert(given, operation.args_type, dec_hook=decode)
         except (msgspec.ValidationError, UnicodeEncodeError):
             args = None  # the cause is found below
         if args is None:
-            args = self._expand_args(operation, given, Place.of(workdir, scope), save_as)
+            try:
+                check_types(operation.args_type, given, extra=tuple(COMMON))
+            except InvalidArgs as error:
+                if save_as:
+                    self._variables.fail(place, save_as, operation.name)
+                raise _invalid(operation, str(error)) from error
+            try:
+                expanded: object = given
+                if references:
+                    expanded = self._expand(place, given, marks=operation.marks)
+                args = validate(operation.args_type, expanded)
+            except InvalidArgs as error:
+                return error
         own = getattr(args, "timeout", None)
         if isinstance(own, Duration) and own.nanoseconds < 0:
-            args = InvalidArgs("timeout", f"expected a duration of 0s or more, found {own}")
-        return args, save_as, scope
+            return InvalidArgs("timeout", f"expected a duration of 0s or more, found {own}")
+        return args
 
-    def _expand_args(
-        self, operation: Operation, given: dict[str, object], place: Place, save_as: str
-    ) -> Args | InvalidArgs:
-        """Return typed arguments with references replaced, or the reason why that is not possible. Raises RpcError."""
-        try:
-            check_types(operation.args_type, given, extra=tuple(COMMON))
-        except InvalidArgs as error:
-            if save_as:
-                self._variables.fail(place, save_as, operation.name)
-            raise _invalid(operation, str(error)) from error
-        try:
-            return validate(operation.args_type, self._variables.expand(place, given, operation.verbatim))
-        except InvalidArgs as error:
-            return error
+    def _expand(self, place: Place, value: object, field: str = "", marks: Marks | None = None) -> object:
+        """Return a value with its references replaced. Raises InvalidArgs."""
+        expansion = self._variables.expansion(place)
+        expanded = expansion.expand(value, field, marks)
+        if expansion.problem is not None:
+            raise expansion.problem
+        return expanded
 
     def _deadline(self, phase: str, timeout: float | None, own: object) -> tuple[Deadline, float | None]:
         """Return the deadline of the operation, and the seconds until a response must be sent in any case.
@@ -341,6 +342,28 @@ class Session:
         answer_seconds = min(answers, default=None)
         deadline = Deadline(min(limits, default=None), latest=answer_seconds, clock=self._clock)
         return deadline, answer_seconds
+
+
+def _read_common(operation: Operation, sent: object) -> tuple[dict[str, object], str, str, bool]:
+    """Return the operation's own arguments, and the common ones `as`, `scope` and `verbatim`.
+
+    `null` means no arguments.
+
+    Raises:
+        RpcError: INVALID_PARAMS for common arguments that their schema refuses.
+    """
+    if sent is not None and not isinstance(sent, dict):
+        raise _invalid(operation, f"args: expected an object, found {shown(sent)}")
+    given: dict[str, object] = sent or {}
+    common: dict[str, object] = {"as": "", "scope": "", "verbatim": False}
+    for name in common.keys() & given.keys() - set(operation.args_type.__struct_encode_fields__):
+        value, given = given[name], {other: given[other] for other in given if other != name}
+        if name == "verbatim" and not isinstance(value, bool):
+            raise _invalid(operation, f"verbatim: expected true or false, found {shown(value)}")
+        if name != "verbatim" and not (isinstance(value, str) and re.fullmatch(f"{NAME}*", value)):
+            raise _invalid(operation, f"{name}: expected a name of letters, digits, - and _, found {shown(value)}")
+        common[name] = value
+    return given, str(common["as"]), str(common["scope"]), common["verbatim"] is True
 
 
 def _invalid(operation: Operation, text: str) -> RpcError:

@@ -1,8 +1,7 @@
-"""Variables: outputs of earlier operations as `${NAME.key}` in later arguments.
+"""Variables: outputs of earlier operations, for references `${NAME.key}` in later arguments (see ext_sdk.references).
 
 Hosts fill no templates into the arguments of extensions, so the SDK does: an operation called with `as: NAME` keeps its
-outputs under that name, for all later operations of the same workdir and scope. `$${` is a literal `${`. Only strings
-are expanded, once: references in a value are not, and neither are fields marked Verbatim (scripts, above all).
+outputs under that name, for all later operations of the same workdir and scope.
 
 Values are kept complete or not at all: a reference to one that was too long, or that was dropped to make room, is
 refused with the reason. A value cut in the middle would let the next step succeed with wrong data. For the same reason
@@ -13,10 +12,11 @@ from __future__ import annotations
 
 import re
 import threading
+from functools import partial
 from typing import TYPE_CHECKING
 
-from ext_sdk.core.text import LONGEST_NAME, suggest
-from ext_sdk.errors import InvalidArgs
+from ext_sdk.core.text import MOST_SUGGESTIONS, closest
+from ext_sdk.references import NAME, Expansion, NoValue, Reference, new_value
 from ext_sdk.result import NotKept
 
 if TYPE_CHECKING:
@@ -25,11 +25,10 @@ if TYPE_CHECKING:
     from ext_sdk.context import Place
 
 
-NAME = "[A-Za-z0-9_-]"  # characters of a name
 LONGEST_VALUE = 16 * 1024 * 1024  # characters of one value; a body of the default maxBody has at most 10 Mi
 MOST_KEPT = 64 * 1024 * 1024  # characters of all long values of a session together
 LONG = 64 * 1024  # characters; shorter values are never dropped
-_REFERENCE = re.compile(r"\$\$\{|\$\{([^{}]*)\}")
+_SAME_FOR_ALL = re.compile(rf"(?P<kind>uuid|random)\.{NAME}+")
 
 
 class Variables:
@@ -39,6 +38,7 @@ class Variables:
         self._values: dict[Place, dict[str, str | NotKept]] = {}
         self._long: dict[tuple[Place, str], int] = {}  # length of each long value, by place and reference, oldest first
         self._failed: dict[tuple[Place, str], str] = {}  # the operation that failed, by place and name
+        self._generated: dict[tuple[Place, str], str] = {}  # by place and reference: `uuid.ANY`
         self._lock = threading.Lock()
 
     def keep(self, place: Place, name: str, outputs: Mapping[str, str | NotKept]) -> None:
@@ -75,68 +75,48 @@ class Variables:
             del known[reference]
             self._long.pop((place, reference), None)
 
-    def expand(
-        self, place: Place, args: Mapping[str, object], verbatim: frozenset[str] = frozenset()
-    ) -> dict[str, object]:
-        """Return arguments with their references replaced.
+    def expansion(self, place: Place) -> Expansion:
+        """Return an object that replaces references by the values of a place."""
+        return Expansion(partial(self._value, place), partial(self._known, place))
 
-        Args:
-            args: as the host sent them.
-            verbatim: names of arguments that are not expanded.
-
-        Raises:
-            InvalidArgs: unknown reference; the message has the nearest known one.
-        """
-        return {name: value if name in verbatim else self._expand(value, name, place) for name, value in args.items()}
-
-    def _expand(self, value: object, field: str, place: Place) -> object:
-        if isinstance(value, dict):
-            return {name: self._expand(item, f"{field}.{name}", place) for name, item in value.items()}
-        if isinstance(value, list):
-            return [self._expand(item, f"{field}[{at}]", place) for at, item in enumerate(value)]
-        if not isinstance(value, str) or "${" not in value:
-            return value
+    def _value(self, place: Place, reference: Reference) -> str:
+        """Return the value of a reference. Raises NoValue."""
+        path = reference.path
+        if match := _SAME_FOR_ALL.fullmatch(path):
+            with self._lock:
+                return self._generated.setdefault((place, path), new_value(match["kind"]))
         with self._lock:
-            known = dict(self._values.get(place, {}))
-
-        def replaced(match: re.Match[str]) -> str:
-            reference = match[1]
-            if reference is None:
-                return "${"
-            if reference not in known:
-                raise InvalidArgs(field, self._unknown(reference, known, place))
-            kept = known[reference]
-            if isinstance(kept, NotKept):
-                raise InvalidArgs(field, f"the value of ${{{reference[:LONGEST_NAME]}}} was not kept: {kept.reason}")
+            kept = self._values.get(place, {}).get(path)
+            failed = self._failed.get((place, reference.name), "")
+        if isinstance(kept, str):
             return kept
-
-        return _REFERENCE.sub(replaced, value)
-
-    def _unknown(self, reference: str, known: Mapping[str, object], place: Place) -> str:
-        """Return the reason why a reference has no value, and the remedy."""
-        text = f"${{{reference[:LONGEST_NAME]}}}"
-        name = reference.partition(".")[0]
-        with self._lock:
-            failed = self._failed.get((place, name))
+        if isinstance(kept, NotKept):
+            raise NoValue(f"the value of {reference} was not kept: {kept.reason}")
+        if reference.default is not None:
+            return reference.default
         if failed:
-            return f"{text} was not set: {failed} failed"
-        text += f" is not known in this workdir{f', scope {place.scope!r}' if place.scope else ''}"
+            raise NoValue(f"{reference} was not set: {failed} failed")
+        text = f"{reference} is not known in this workdir{f', scope {place.scope!r}' if place.scope else ''}"
         with self._lock:
+            known = [f"${{{path}}}" for path in self._values.get(place, {})]
             scopes = {
                 other.scope
                 for other, values in self._values.items()
-                if other.workdir == place.workdir and any(key.partition(".")[0] == name for key in values)
+                if other.workdir == place.workdir and any(key.partition(".")[0] == reference.name for key in values)
             }
         if scopes := scopes - {place.scope}:
             others = [f"scope {scope!r}" if scope else "a step without `scope`" for scope in sorted(scopes)]
             text += f" ({', '.join(others)} of this workdir has the name)"
-        if known:
-            names = suggest(f"${{{reference}}}", [f"${{{name}}}" for name in sorted(known)])
-        else:
-            names = (
-                "no operation of this extension has been called with `as: NAME` here, and other extensions keep theirs"
-            )
-        return f"{text}: {names}; write $${{ for a literal ${{"
+        near = closest(f"${{{path}}}", known)
+        raise NoValue(text, suggestion=f"did you mean {near!r}?" if near else "", unknown=True)
+
+    def _known(self, place: Place) -> str:
+        """Return the known references as text."""
+        with self._lock:
+            known = [f"${{{path}}}" for path in sorted(self._values.get(place, {}))]
+        if not known:
+            return "no operation of this extension has been called with `as: NAME` here"
+        return f"known are {', '.join(known[:MOST_SUGGESTIONS])}{', …' if len(known) > MOST_SUGGESTIONS else ''}"
 
 
 _CAPTURE = "`capture` the part that is needed"

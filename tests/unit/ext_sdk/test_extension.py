@@ -41,7 +41,7 @@ def test_a_function_becomes_an_operation_of_its_name() -> None:
     operation = extension.operations["greet"]
     assert (operation.name, operation.args_type) == ("greet", Greet)
     assert operation.description == "Say hello.\n\nTo somebody."
-    assert operation.verbatim == {"script", "maybeScript"}
+    assert operation.marks == {"script": "verbatim", "maybeScript": "verbatim"}
 
 
 @pytest.mark.parametrize(
