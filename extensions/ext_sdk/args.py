@@ -205,10 +205,10 @@ def scalar_text(value: Scalar) -> str:
     return value if isinstance(value, str) else json.dumps(value)
 
 
-# Marks a text in which `${NAME.key}` is not replaced, or an argument with such texts: Annotated[str, Verbatim]. A member
+# Marks a text in which `${NAME.key}` is not replaced, or an argument with such texts: Annotated[str, Verbatim]. Members
 # of an argument can be marked alone.
 Verbatim = Meta(extra={"references": "verbatim"})
-# Marks a text that the operation itself fills in with `${request.…}`, once for each request: see ext_sdk.references.
-# Other references in it are checked when the operation is called.
+# Marks a text, or an argument with such texts, that the operation fills in itself, once for each request that it
+# receives: see Context.template. References other than `${request.…}` are checked when the operation is called.
 Template = Meta(extra={"references": "template"})
 Schema = dict[str, object]

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from .args import Config
     from .duration import Duration
     from .process import CommandRun
+    from .references import Expansion
 
     C = TypeVar("C", bound=Config)
     ConfigType_co = TypeVarWithDefault("ConfigType_co", bound=Config, default=Config, covariant=True)
@@ -219,7 +220,7 @@ class Context(Generic[ConfigType_co]):
 
     __slots__ = (
         "_artifacts",
-        "_expand",
+        "_expansion",
         "_states",
         "agent",
         "config",
@@ -251,7 +252,7 @@ class Context(Generic[ConfigType_co]):
         artifacts: Artifacts,
         given: Mapping[str, object] | None = None,
         verbatim: bool = False,
-        expand: Callable[[object, str], object] | None = None,
+        expansion: Callable[[], Expansion] | None = None,
     ) -> None:
         self.workdir = workdir
         self.scope = scope
@@ -267,9 +268,9 @@ class Context(Generic[ConfigType_co]):
         self.place = Place.of(workdir, scope)
         self._states = states
         self._artifacts = artifacts
-        self._expand = expand
+        self._expansion = expansion
 
-    def expand(self, value: T, field: str = "") -> T:
+    def expand(self, value: T, field: str = "", insert: Callable[[str], str] | None = None) -> T:
         """Return a text, or a JSON value, with the references `${NAME.key}` in its texts replaced, except in names.
 
         For texts that the SDK leaves as they are: files, and arguments marked Verbatim. Nothing is replaced in a call
@@ -277,11 +278,38 @@ class Context(Generic[ConfigType_co]):
 
         Args:
             field: the argument, or the file, for errors.
+            insert: returns the text that is inserted for a value, such as one that is quoted. Default: the value.
 
         Raises:
             InvalidArgs: references without a value, all of them.
         """
-        return value if self.verbatim or self._expand is None else cast("T", self._expand(value, field))
+        if self.verbatim or self._expansion is None:
+            return value
+        expansion = self._expansion()
+        expanded = expansion.expand(value, field, insert=insert)
+        if expansion.problem:
+            raise expansion.problem
+        return cast("T", expanded)
+
+    def template(self, value: object, field: str = "") -> object:
+        """Return a JSON value with an `ext_sdk.references.Template` for each text that is filled in per request.
+
+        For arguments marked Template. Texts have `${request.…}`, and `${now}`, `${uuid}` and the like, which are new in
+        each response; all other references have their values already. Other texts remain strings.
+
+        Args:
+            field: the argument, for errors.
+
+        Raises:
+            InvalidArgs: references without a value, all of them.
+        """
+        if self.verbatim or self._expansion is None:
+            return value
+        expansion = self._expansion()
+        filled = expansion.template(value, field)
+        if expansion.problem:
+            raise expansion.problem
+        return filled
 
     def artifact(self, name: str) -> Path:
         """Create an empty, private file for a text that is too long for a response. Raises OSError."""

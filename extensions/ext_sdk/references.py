@@ -3,21 +3,22 @@
 An operation that was called with `as: NAME` keeps its outputs for references; `server.variables` has these values.
 `${now}`, `${unixTime}`, `${uuid}` and `${random}` are generated at each use; `${uuid.ANY}` and `${random.ANY}` once for
 all steps of a workdir and scope. `${request.…}` is for operations that receive requests, such as mock servers, which
-fill it in themselves (see ext_sdk.Template). `$${` is a literal `${`.
+fill it in themselves (see Template). `$${` is a literal `${`.
 
-A value is inserted as it is: references in it are not replaced.
+A value is inserted as it is: references in it are not replaced. References in a DEFAULT are.
 """
 
 from __future__ import annotations
 
 import re
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from .core.text import LONGEST_NAME, counted, cut
 from .errors import InvalidArgs
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     # Arguments whose texts are not replaced, by name; those of a list's items and of a union's types are merged.
     Marks = Mapping[str, "Marks | str"]
@@ -31,7 +32,12 @@ MOST_PROBLEMS = 20  # that an error lists
 VERBATIM, TEMPLATE = "verbatim", "template"  # the marks of arguments
 ANY_NAME = "*"  # in marks: each member of a map
 
-_SYNTAX = re.compile(r"\$\$\{|\$\{([^{}|]*)(?:\|([^{}]*))?\}")
+# Escape, reference, and the begin of a reference whose default does not end. A default may have braces in pairs.
+_SYNTAX = re.compile(
+    r"(?P<escape>\$\$\{)"
+    r"|\$\{(?P<path>[^{}|]*)(?:\|(?P<default>(?:[^{}]|\{[^{}]*\})*))?\}"
+    rf"|(?P<open>\$\{{{NAME}+\.[^\s{{}}|]+\|)"
+)
 _VALUE = re.compile(rf"{NAME}+\.\S+")
 _LETTERS, _DIGITS = "bcdfghjklmnpqrstvwxz", "2456789"  # without vowels, so that no words result
 _RANDOM_LENGTH = 8
@@ -43,13 +49,15 @@ class Reference(NamedTuple):
     Attributes:
         path: `NAME.key`, or the name of a generated value.
         default: text that is used if the value is missing; None: the value is required.
+        source: the reference as written.
     """
 
     path: str
-    default: str | None = None
+    default: Template | None
+    source: str
 
     def __str__(self) -> str:
-        return f"${{{self.path[:LONGEST_NAME]}}}"
+        return f"${{{cut(self.path, LONGEST_NAME)}}}"
 
     @property
     def name(self) -> str:
@@ -60,6 +68,68 @@ class Reference(NamedTuple):
     def key(self) -> str:
         """All that follows the name; "" if nothing does."""
         return self.path.partition(".")[2]
+
+    @property
+    def is_late(self) -> bool:
+        """The reference gets its value when a request is received, not when the operation is called."""
+        return self.name == REQUEST or self.path in GENERATED
+
+
+class Template(NamedTuple):
+    """Text with references, such as the body of a mock's response.
+
+    Attributes:
+        parts: literal texts and references, in their order.
+    """
+
+    parts: tuple[str | Reference, ...]
+
+    @classmethod
+    def parse(cls, text: str) -> Template:
+        """Return the template of a text. Each `$${` of it is a literal `${`."""
+        parts: list[str | Reference] = []
+        end = 0
+        for match in _SYNTAX.finditer(text):
+            parts.append(text[end : match.start()])
+            end = match.end()
+            if match["escape"]:
+                parts.append("${")
+            else:
+                default = match["default"] if match["open"] is None else ""
+                inner = None if default is None else cls.parse(default) if "${" in default else cls((default,))
+                parts.append(Reference(match["path"] or "", inner, match[0]))
+        return cls((*parts, text[end:]))
+
+    @property
+    def references(self) -> list[Reference]:
+        """The references of the text, and those of their defaults."""
+        found: list[Reference] = []
+        for part in self.parts:
+            if isinstance(part, Reference):
+                found += [part, *(part.default.references if part.default else [])]
+        return found
+
+    @property
+    def single(self) -> Reference | None:
+        """The reference, if the text consists of one, else None."""
+        reference, *others = [part for part in self.parts if part] or [""]
+        return reference if isinstance(reference, Reference) and not others else None
+
+    def fill(self, value_of: Callable[[Reference], str]) -> str:
+        """Return the text with a value for each reference."""
+        return "".join([part if isinstance(part, str) else value_of(part) for part in self.parts])
+
+    def partly(self, value_of: Callable[[Reference], str]) -> Template:
+        """Return a template with values for all references, and in their defaults, except the late ones."""
+        parts: list[str | Reference] = []
+        for part in self.parts:
+            if isinstance(part, str):
+                parts.append(part)
+            elif part.is_late:
+                parts.append(part._replace(default=part.default.partly(value_of) if part.default else None))
+            else:
+                parts.append(value_of(part))
+        return Template(tuple(parts))
 
 
 class NoValue(Exception):
@@ -74,24 +144,6 @@ class NoValue(Exception):
         super().__init__(reason)
         self.suggestion = suggestion
         self.unknown = unknown
-
-
-def references(text: str) -> Iterator[Reference]:
-    """Yield the references of a text."""
-    for match in _SYNTAX.finditer(text):
-        if match[1] is not None:
-            yield Reference(match[1], match[2])
-
-
-def single_reference(text: str) -> Reference | None:
-    """Return the reference if the text consists of one, else None."""
-    match = _SYNTAX.fullmatch(text)
-    return Reference(match[1], match[2]) if match and match[1] is not None else None
-
-
-def replace(text: str, value_of: Callable[[Reference], str]) -> str:
-    """Return a text with its references replaced, and with `${` for each `$${`."""
-    return _SYNTAX.sub(lambda match: "${" if match[1] is None else value_of(Reference(match[1], match[2])), text)
 
 
 def new_value(kind: str) -> str:
@@ -114,47 +166,79 @@ class Expansion:
     """Replaces the references in arguments, and collects the problems of all of them.
 
     Args:
-        kept: returns the value that a step kept, or that was generated for all steps. Raises NoValue.
+        kept: returns the value that a step kept, or that was generated for all steps; None if the step has no such
+            value and a default may be used. Raises NoValue.
         known: returns a text with the references that have a value, for errors.
     """
 
-    def __init__(self, kept: Callable[[Reference], str], known: Callable[[], str]) -> None:
+    def __init__(self, kept: Callable[[Reference], str | None], known: Callable[[], str]) -> None:
         self._kept = kept
         self._known = known
         self._problems: dict[tuple[str, str], NoValue] = {}  # by argument and reference
 
-    def expand(self, value: object, field: str = "", marks: Marks | str | None = None) -> object:
+    def expand(
+        self,
+        value: object,
+        field: str = "",
+        marks: Marks | str | None = None,
+        insert: Callable[[str], str] | None = None,
+    ) -> object:
         """Return a JSON value with the references in its strings replaced; those without a value stay.
 
         Args:
             field: path of the value, for problems.
             marks: arguments in which nothing is replaced; the references of a template are checked.
+            insert: returns the text that is inserted for a value; default: the value.
         """
-        if marks == VERBATIM:
-            return value
-        if isinstance(value, dict):
-            path = f"{field}." if field else ""
-            return {name: self.expand(item, path + name, _mark(marks, name)) for name, item in value.items()}
-        if isinstance(value, list):
-            return [self.expand(item, f"{field}[{at}]", marks) for at, item in enumerate(value)]
-        if not isinstance(value, str) or "${" not in value:
-            return value
-        template = marks == TEMPLATE
-        text = replace(value, lambda reference: self._value(reference, field, template=template))
-        return value if template else text
 
-    def _value(self, reference: Reference, field: str, *, template: bool) -> str:
-        if template and reference.name == REQUEST:
-            return ""
+        def replaced(text: str, path: str, mark: str) -> object:
+            template = Template.parse(text)
+            if mark == TEMPLATE:
+                template.partly(partial(self._value, path))
+                return text
+            if insert is None:
+                return template.fill(partial(self._value, path))
+            return template.fill(lambda reference: insert(self._value(path, reference)))
+
+        return _mapped(value, field, marks, replaced)
+
+    def template(self, value: object, field: str = "") -> object:
+        """Return a JSON value with a Template for each string that has late references; the others are replaced."""
+
+        def parsed(text: str, path: str, _: str) -> object:
+            template = Template.parse(text).partly(partial(self._value, path))
+            return template if template.references else template.fill(str)
+
+        return _mapped(value, field, None, parsed)
+
+    def _value(self, field: str, reference: Reference) -> str:
         try:
-            return value_of(reference, self._kept)
+            return self._value_or_default(field, reference)
         except NoValue as problem:
-            self._problems[field, reference.path] = problem
-        return f"${{{reference.path}}}"
+            self._problems[field, reference.source] = problem
+        return reference.source
+
+    def _value_or_default(self, field: str, reference: Reference) -> str:
+        """Return the value of a reference that is not about a request. Raises NoValue."""
+        path, default = reference.path, reference.default
+        if path in GENERATED and default is None:
+            return new_value(path)
+        text = cut(reference.source, LONGEST_NAME)
+        if not path and default is not None:
+            raise NoValue(f"{text}…: the default has no end: expected }}, and within it no more than one level of {{}}")
+        if default is not None and (not _VALUE.fullmatch(path) or default.parts[0] == "|"):
+            # `${a || b}` of JavaScript, for one
+            raise NoValue(f"{text} is not a reference with a default, such as ${{NAME.key|TEXT}}", unknown=True)
+        if reference.name == REQUEST:
+            raise NoValue(f"{reference} has a value in responses of mock servers only", unknown=True)
+        value = self._kept(reference)
+        if value is None:
+            return default.fill(partial(self._value, field)) if default else ""
+        return value
 
     @property
     def problem(self) -> InvalidArgs | None:
-        """Return the error that names all references without a value; None if all have one."""
+        """The error that names all references without a value; None if all have one."""
         if not self._problems:
             return None
         unknown = any(problem.unknown and not problem.suggestion for problem in self._problems.values())
@@ -169,30 +253,31 @@ class Expansion:
         return InvalidArgs("", f"{counted(len(shown), 'reference')} without a value:{lines}")
 
 
-def _mark(marks: Marks | str | None, name: str) -> Marks | str | None:
-    """Return the marks of the member of this name."""
-    if marks is None or isinstance(marks, str):
-        return marks
-    return marks.get(name, marks.get(ANY_NAME))
+def _mapped(
+    value: object, field: str, marks: Marks | str | None, replaced: Callable[[str, str, str], object]
+) -> object:
+    """Return a JSON value with its strings that have a `${` replaced, except those that are marked as verbatim.
+
+    Args:
+        replaced: returns the new value of a string; gets the string, its path and its mark.
+    """
+    if marks == VERBATIM:
+        return value
+    if isinstance(value, dict):
+        path = f"{field}." if field else ""
+        inner = marks if marks and not isinstance(marks, str) else {}
+        whole = marks if isinstance(marks, str) else None
+        return {
+            name: _mapped(item, path + name, whole or inner.get(name, inner.get(ANY_NAME)), replaced)
+            for name, item in value.items()
+        }
+    if isinstance(value, list):
+        return [_mapped(item, f"{field}[{at}]", marks, replaced) for at, item in enumerate(value)]
+    if not isinstance(value, str) or "${" not in value:
+        return value
+    return replaced(value, field, marks if isinstance(marks, str) else "")
 
 
 def _reason(problem: NoValue, advice: Sequence[str]) -> str:
     parts = [problem.suggestion] * bool(problem.suggestion) + list(advice)
     return f"{problem}: {'; '.join(parts)}" if parts else str(problem)
-
-
-def value_of(reference: Reference, kept: Callable[[Reference], str]) -> str:
-    """Return the value of a reference that is not about a request. Raises NoValue.
-
-    Args:
-        kept: returns the value that a step kept, or that was generated for all steps. Raises NoValue.
-    """
-    if reference.path in GENERATED:
-        return new_value(reference.path)
-    if reference.name == REQUEST:
-        raise NoValue(f"{reference} has a value in responses of mock servers only", unknown=True)
-    default = reference.default
-    if default is not None and (not _VALUE.fullmatch(reference.path) or default.startswith("|")):
-        text = cut(f"${{{reference.path}|{default}}}", LONGEST_NAME)  # `${a || b}` of JavaScript, for one
-        raise NoValue(f"{text} is not a reference with a default, such as ${{NAME.key|TEXT}}", unknown=True)
-    return kept(reference)

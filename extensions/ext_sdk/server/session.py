@@ -40,7 +40,6 @@ if TYPE_CHECKING:
     from ext_sdk.core.wire.errors import Id
     from ext_sdk.definition import Definition
     from ext_sdk.operation import Operation
-    from ext_sdk.references import Marks
 
 LONE_SURROGATE = "surrogates not allowed"  # the reason of a UnicodeEncodeError
 # A host that sends `context.timeout` stops waiting when it is over. The deadline of the operation is earlier by this
@@ -204,7 +203,7 @@ class Session:
             artifacts=self._artifacts,
             given=params.get("args"),
             verbatim=verbatim,
-            expand=partial(self._expand, place),
+            expansion=partial(self._variables.expansion, place),
         )
         return Call(operation, args, context, answer_seconds, save_as)
 
@@ -300,10 +299,13 @@ class Session:
                 if save_as:
                     self._variables.fail(place, save_as, operation.name)
                 raise _invalid(operation, str(error)) from error
+            expanded: object = given
+            if references:
+                expansion = self._variables.expansion(place)
+                expanded = expansion.expand(given, marks=operation.marks)
+                if expansion.problem is not None:
+                    return expansion.problem
             try:
-                expanded: object = given
-                if references:
-                    expanded = self._expand(place, given, marks=operation.marks)
                 args = validate(operation.args_type, expanded)
             except InvalidArgs as error:
                 return error
@@ -311,14 +313,6 @@ class Session:
         if isinstance(own, Duration) and own.nanoseconds < 0:
             return InvalidArgs("timeout", f"expected a duration of 0s or more, found {own}")
         return args
-
-    def _expand(self, place: Place, value: object, field: str = "", marks: Marks | None = None) -> object:
-        """Return a value with its references replaced. Raises InvalidArgs."""
-        expansion = self._variables.expansion(place)
-        expanded = expansion.expand(value, field, marks)
-        if expansion.problem is not None:
-            raise expansion.problem
-        return expanded
 
     def _deadline(self, phase: str, timeout: float | None, own: object) -> tuple[Deadline, float | None]:
         """Return the deadline of the operation, and the seconds until a response must be sent in any case.

@@ -79,8 +79,8 @@ class Variables:
         """Return an object that replaces references by the values of a place."""
         return Expansion(partial(self._value, place), partial(self._known, place))
 
-    def _value(self, place: Place, reference: Reference) -> str:
-        """Return the value of a reference. Raises NoValue."""
+    def _value(self, place: Place, reference: Reference) -> str | None:
+        """Return the value of a reference; None if its default is to be used. Raises NoValue."""
         path = reference.path
         if match := _SAME_FOR_ALL.fullmatch(path):
             with self._lock:
@@ -93,7 +93,7 @@ class Variables:
         if isinstance(kept, NotKept):
             raise NoValue(f"the value of {reference} was not kept: {kept.reason}")
         if reference.default is not None:
-            return reference.default
+            return None
         if failed:
             raise NoValue(f"{reference} was not set: {failed} failed")
         text = f"{reference} is not known in this workdir{f', scope {place.scope!r}' if place.scope else ''}"
