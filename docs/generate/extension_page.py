@@ -35,6 +35,8 @@ HEAD = """\
 - **Variables**: every operation also accepts `as: NAME`, which keeps its outputs. Later steps of the same workdir write
   `${{NAME.key}}` for them and get the complete values, even of outputs that are shown shortened or redacted (see
   [Results](../writing-extensions.md#results) for the limits). A call that fails unsets its NAME.
+- **References**: `${{NAME.key|DEFAULT}}` has a default; `${{uuid}}`, `${{random}}`, `${{now}}` and `${{unixTime}}` are
+  generated; `$${{` is a literal `${{`; `verbatim: true` leaves a call as it is ([details](../evals.md#references)).
 - **Scope**: names, processes, mocks, sessions and namespaces belong to the workdir, which for mcpchecker is the folder
   of the task file. Use one folder per task that runs in parallel, or the same `scope: NAME` in each step of a task.
 - **Outputs** whose description has an *if* are only present under that condition.

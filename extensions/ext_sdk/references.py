@@ -66,7 +66,7 @@ class Reference(NamedTuple):
 
     @property
     def key(self) -> str:
-        """All that follows the name; "" if nothing does."""
+        """The part after the name; "" if the reference is a name alone."""
         return self.path.partition(".")[2]
 
     @property
@@ -137,13 +137,15 @@ class NoValue(Exception):
 
     Args:
         suggestion: the nearest known reference, as text, or "".
-        unknown: the reference itself may be wrong, so that a list of the known ones helps.
+        unknown: there is no such reference, so that a list of the known ones helps unless there is a suggestion.
+        literal: the text may not be meant as a reference.
     """
 
-    def __init__(self, reason: str, *, suggestion: str = "", unknown: bool = False) -> None:
+    def __init__(self, reason: str, *, suggestion: str = "", unknown: bool = False, literal: bool = True) -> None:
         super().__init__(reason)
         self.suggestion = suggestion
-        self.unknown = unknown
+        self.unknown = unknown and not suggestion
+        self.literal = literal
 
 
 def new_value(kind: str) -> str:
@@ -226,11 +228,11 @@ class Expansion:
         text = cut(reference.source, LONGEST_NAME)
         if not path and default is not None:
             raise NoValue(f"{text}…: the default has no end: expected }}, and within it no more than one level of {{}}")
-        if default is not None and (not _VALUE.fullmatch(path) or default.parts[0] == "|"):
+        if default is not None and (not _VALUE.fullmatch(path) or reference.source.startswith(f"${{{path}||")):
             # `${a || b}` of JavaScript, for one
-            raise NoValue(f"{text} is not a reference with a default, such as ${{NAME.key|TEXT}}", unknown=True)
+            raise NoValue(f"{text} is not a reference with a default, such as ${{NAME.key|TEXT}}")
         if reference.name == REQUEST:
-            raise NoValue(f"{reference} has a value in responses of mock servers only", unknown=True)
+            raise NoValue(f"{reference} has a value in responses of mock servers only")
         value = self._kept(reference)
         if value is None:
             return default.fill(partial(self._value, field)) if default else ""
@@ -241,8 +243,9 @@ class Expansion:
         """The error that names all references without a value; None if all have one."""
         if not self._problems:
             return None
-        unknown = any(problem.unknown and not problem.suggestion for problem in self._problems.values())
-        advice = [self._known()] * unknown + [ADVICE] * any(problem.unknown for problem in self._problems.values())
+        problems = self._problems.values()
+        advice = [self._known()] * any(problem.unknown for problem in problems)
+        advice += [ADVICE] * any(problem.literal for problem in problems)
         if len(self._problems) == 1:
             ((field, _), problem), *_ = self._problems.items()
             return InvalidArgs(field, _reason(problem, advice))

@@ -219,7 +219,9 @@ class Session:
         except OperationFailed as failure:
             result = Result.of_failure(failure)
         except (InvalidArgs, RequirementNotMet) as refusal:
-            result = Result.failed(f"{operation.name}: {refusal}")
+            text = f"{operation.name}: {refusal}"
+            summary, lines, _ = text.partition("\n")
+            result = Result.failed(summary.rstrip(":") if lines else text, error=text)
         except KeyboardInterrupt:  # from a person who calls the operation by hand
             raise
         except BaseException as error:

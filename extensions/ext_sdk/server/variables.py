@@ -91,11 +91,11 @@ class Variables:
         if isinstance(kept, str):
             return kept
         if isinstance(kept, NotKept):
-            raise NoValue(f"the value of {reference} was not kept: {kept.reason}")
+            raise NoValue(f"the value of {reference} was not kept: {kept.reason}", literal=False)
         if reference.default is not None:
             return None
         if failed:
-            raise NoValue(f"{reference} was not set: {failed} failed")
+            raise NoValue(f"{reference} was not set: {failed} failed", literal=False)
         text = f"{reference} is not known in this workdir{f', scope {place.scope!r}' if place.scope else ''}"
         with self._lock:
             known = [f"${{{path}}}" for path in self._values.get(place, {})]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import pytest
 
 import ext_sdk
-from ext_sdk import Args, Config, Context, Duration, Extension, Operation, Result, Verbatim
+from ext_sdk import Args, Config, Context, Duration, Extension, Operation, Result, Template, Verbatim
 from ext_sdk.server.schema import object_schema, properties_of
 from ext_sdk.testing import call
 from tests.support.host import PATIENCE_S, ExtensionHost
@@ -21,10 +21,17 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
+class Part(Args):
+    text: Annotated[str, Template] = ""
+    inner: Part | None = None
+
+
 class Greet(Args):
     name: str
     script: Annotated[str, Verbatim] = ""
     maybe_script: Annotated[str | None, Verbatim] = None
+    parts: list[Part] | Part | None = None
+    named: dict[str, Annotated[str, Verbatim]] | None = None
 
 
 def greet(args: Greet, context: Context) -> Result:
@@ -41,7 +48,12 @@ def test_a_function_becomes_an_operation_of_its_name() -> None:
     operation = extension.operations["greet"]
     assert (operation.name, operation.args_type) == ("greet", Greet)
     assert operation.description == "Say hello.\n\nTo somebody."
-    assert operation.marks == {"script": "verbatim", "maybeScript": "verbatim"}
+    assert operation.marks == {
+        "script": "verbatim",
+        "maybeScript": "verbatim",
+        "parts": {"text": "template"},
+        "named": {"*": "verbatim"},
+    }
 
 
 @pytest.mark.parametrize(

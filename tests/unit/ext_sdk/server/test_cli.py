@@ -79,6 +79,8 @@ def test_an_operation_is_explained() -> None:
         "      Keep outputs for later steps: ${NAME.key}\n"
         "  scope (string)\n"
         "      Separates tasks of one workdir\n"
+        "  verbatim (boolean)\n"
+        "      Replace no ${NAME.key}\n"
     )
     assert '  to (["data","error","exception","log","message","output"], required)' in (
         call("spill", None, "--describe").stdout

@@ -85,9 +85,9 @@ def test_every_field_is_there_and_required_where_it_has_no_default() -> None:
     }
 
 
-def test_every_operation_takes_a_name_for_its_outputs_and_a_scope() -> None:
+def test_every_operation_has_the_common_arguments() -> None:
     schema = params_schema(Inner)
-    assert set(properties_of(schema)) == {"depth", "as", "scope"}
+    assert set(properties_of(schema)) == {"depth", "as", "scope", "verbatim"}
     assert "required" not in schema
     assert set(properties_of(object_schema(Inner))) == {"depth"}
 

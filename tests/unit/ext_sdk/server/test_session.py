@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import msgspec
 import pytest
 
-from ext_sdk import Args, Config, Context, Duration, Extension, Meta, Operation, Result, Verbatim
+from ext_sdk import Args, Config, Context, Duration, Extension, InvalidArgs, Meta, Operation, Result, Verbatim
 from ext_sdk.core.redaction.redactor import Redactor
 from ext_sdk.core.wire.errors import RpcError
 from ext_sdk.server.schema import COMMON, params_schema, properties_of
@@ -472,6 +472,41 @@ def test_a_later_step_gets_the_complete_value_of_an_output_that_was_shortened() 
     shown = session.perform(prepared_for(session, "shorten", {"text": "long", "as": "s"}))
     assert shown.outputs == {"text": "l"}
     assert prepared(session, {"text": "${s.text}"}).args == Run(text="long")
+
+
+def test_a_verbatim_call_is_left_as_it_is_by_the_operation_too() -> None:
+    session = new()
+    session.perform(prepared(session, {"text": "first", "as": "one"}))
+    args = {"text": "${HOME} $${x} ${one.text}"}
+    call = prepared(session, {**args, "verbatim": True})
+    assert call.args == Run(text=args["text"])
+    assert call.context.expand("${one.text}") == call.context.template("${one.text}") == "${one.text}"
+    assert refused({**REQUEST, "args": {"verbatim": "yes"}})[1] == 'run: verbatim: expected true or false, found "yes"'
+
+
+def test_an_operation_can_replace_references_in_texts_of_its_own() -> None:
+    session = new()
+    session.perform(prepared(session, {"text": "first", "as": "one"}))
+    context = prepared(session).context
+    assert context.expand({"a": ["${one.text}", 1]}, "file") == {"a": ["first", 1]}
+    assert context.expand("[${one.text}]", insert=str.upper) == "[FIRST]"
+    with pytest.raises(InvalidArgs) as caught:
+        context.expand({"a": ["${unknown}", "${one.txt}"]}, "file")
+    assert "\n  file.a[0]: ${unknown} is not known in this workdir\n  file.a[1]: " in str(caught.value)
+    with pytest.raises(InvalidArgs, match=r"file: .*is not known"):
+        context.template("${request.body} ${two.text}", "file")
+
+
+def test_a_failure_of_several_references_has_a_short_message() -> None:
+    session = new()
+    result = session.perform(prepared(session, {"text": "${a.b} ${c.d}"}))
+    assert result.message == "run: 2 references without a value"
+    assert "\n  text: ${a.b} is not known in this workdir\n  text: ${c.d} is" in result.error
+
+
+@pytest.mark.parametrize("name", ["request", "uuid"])
+def test_names_of_values_that_no_step_keeps_are_refused(name: str) -> None:
+    assert failed(new(), {"as": name}).startswith(f"run: as: ${{{name}}} is for ")
 
 
 def test_without_a_name_nothing_is_kept() -> None:

@@ -78,7 +78,7 @@ def test_strings_are_found_in_any_depth_and_nothing_else_is_touched(variables: V
         ("${}", "a", "${} is not known"),
         ("${HOME}/bin", "a", "write $${ for a literal ${"),
         (["x", {"b": "${x.y}"}], "a[1].b", "${x.y} is not known"),
-        ("${" + "x" * 1_000_000 + "}", "a", "${" + "x" * 80 + "} is not known"),
+        ("${" + "x" * 1_000_000 + "}", "a", "${" + "x" * 80 + "…} is not known"),
     ],
 )
 def test_an_unknown_reference_is_refused_with_the_nearest_one(
@@ -121,6 +121,21 @@ def test_a_later_call_of_the_same_name_replaces_all_of_it(variables: Variables) 
     assert expand(variables, HERE, {"a": "${login.user} ${log.in.token}"}) == {"a": "ada another"}
     with pytest.raises(InvalidArgs):
         expand(variables, HERE, {"a": "${login.token}"})
+
+
+def test_a_generated_value_with_a_name_is_the_same_for_all_steps_of_a_place(variables: Variables) -> None:
+    first = expand(variables, HERE, "${uuid.a} ${random.a}")
+    assert expand(variables, HERE, "${uuid.a} ${random.a}") == first
+    assert str(expand(variables, HERE, "${uuid.b}")) not in str(first)
+    assert str(expand(variables, ELSEWHERE, "${uuid.a}")) not in str(first)
+
+
+def test_a_default_stands_for_what_is_missing_or_failed_and_not_for_what_was_too_long(variables: Variables) -> None:
+    variables.fail(HERE, "log", "run")
+    variables.keep(HERE, "page", {"body": NotKept("binary")})
+    assert expand(variables, HERE, "${login.tokn|a} ${log.in.token|b}") == "a b"
+    with pytest.raises(InvalidArgs, match="was not kept: binary"):
+        expand(variables, HERE, "${page.body|c}")
 
 
 def test_a_value_that_is_not_available_is_refused_with_the_reason(variables: Variables) -> None:
