@@ -1,4 +1,4 @@
 #!/bin/sh
 set -eu
 kubectl -n unschedulable-pod get events
-kubectl -n unschedulable-pod patch deploy web --type json -p '[{"op": "remove", "path": "/spec/template/spec/nodeSelector"}]'
+kubectl -n unschedulable-pod apply view-last-applied deploy/web | sed '/nodeSelector:/,+1d' | kubectl -n unschedulable-pod apply -f -
