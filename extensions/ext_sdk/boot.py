@@ -60,7 +60,7 @@ def serve(target: str) -> int:
     prepared = os.path.join(package.__path__[0], MANIFEST_FILE)  # noqa: PTH118  (no pathlib here)
     arguments = sys.argv[1:]
     for_host = not _called_by_a_person(arguments)
-    code = run(load, arguments, prepared)
+    code = run(load, arguments, prepared, target)
     if for_host:
         _exit(code)
     return code
@@ -92,13 +92,14 @@ def _exit(code: int) -> None:
         os._exit(code)
 
 
-def run(load: Callable[[], Definition], arguments: Sequence[str], prepared: str | None = None) -> int:
+def run(load: Callable[[], Definition], arguments: Sequence[str], prepared: str | None = None, target: str = "") -> int:
     """Serve a host on stdin and stdout, or a person.
 
     Args:
         load: returns the extension; called after the manifest was sent.
         arguments: of the command line; any of them, or a terminal as stdin, means that a person runs the program.
         prepared: path of the prepared manifest; None, or a missing file: it is built.
+        target: the Extension as `package.module:name`, to warn of a stale manifest; "" for no warning.
 
     Returns:
         The exit code.
@@ -126,7 +127,7 @@ def run(load: Callable[[], Definition], arguments: Sequence[str], prepared: str 
         from .server.server import InitialIO, Server
 
         server = Server(definition, stdio, Redactor(secret_variables(os.environ)))
-        return server.run(InitialIO(received, manifest_sent=manifest_sent, eof=eof))
+        return server.run(InitialIO(received, manifest_sent=manifest_sent, eof=eof, target=target))
     except (PeerGone, KeyboardInterrupt):
         return 1  # nothing was started that needs a cleanup
 

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 from msgspec import UNSET, Meta, UnsetType, field
 
 from ext_sdk.args import Args
-from ext_sdk.expect.documents import Extract, Format, NotDocument, check_extract, extracted
+from ext_sdk.expect.documents import Format, NotDocument
+from ext_sdk.expect.extraction import Extract, extracted
 from ext_sdk.expect.regex import Searcher, SearchFailed, problem
 
 from .capture_filters import Filter, FilterFailed, NotFound, find_by_json, find_by_regex
@@ -43,7 +44,7 @@ class CaptureArgs(Args):
         Extract | UnsetType,
         Meta(
             description="Part of the text to search. fenced: the first fenced code block of this format; first: the "
-            "first JSON value"
+            "first value of this format"
         ),
     ] = UNSET
     filters: Annotated[list[Filter], Meta(description="Changes of the value, in this order")] = field(
@@ -59,7 +60,6 @@ class CaptureArgs(Args):
     def __post_init__(self) -> None:
         if self.group is not UNSET and self.regex is UNSET:
             raise ValueError("`group` requires `regex`")
-        check_extract(self.format, self.extract)
         if self.format != "json" and self.json is UNSET and self.extract is UNSET:
             raise ValueError("`format` requires `json` or `extract`")
         if self.regex is not UNSET and (wrong := problem(self.regex)):

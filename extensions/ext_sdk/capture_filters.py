@@ -9,7 +9,7 @@ from msgspec import UNSET, Meta, UnsetType
 
 from ext_sdk.args import Args
 from ext_sdk.core.text import counted, cut
-from ext_sdk.expect.documents import FORMAT_NAMES, Format, NotDocument, read_document
+from ext_sdk.expect.documents import FORMAT_NAMES, Format, NotDocument, parse_document
 from ext_sdk.expect.json_equality import is_type, type_name
 from ext_sdk.expect.regex import SearchFailed, problem
 
@@ -221,7 +221,7 @@ def find_by_json(path: str, text: str, *, where: str, searcher: Searcher, kind: 
     try:
         if len(text) > LONG:
             searcher.check_time()
-        nodes = select(path, read_document(text, form), searcher)
+        nodes = select(path, parse_document(text, form), searcher)
     except NotDocument as error:
         raise NotFound(f"{where} is not {FORMAT_NAMES[form]}: {error}") from error
     except (PathFailed, SearchFailed) as error:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, ClassVar
 from .args import Config
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from .operation import Operation
 
@@ -35,8 +35,9 @@ class Registry(Mapping[str, "Operation"]):
         self._modules: dict[str, list[str]] = {}  # the operations of each module that was registered
 
     def add(self, operation: Operation) -> None:
-        """Register an operation. Raises ValueError if its name is taken."""
+        """Register an operation. Raises ValueError if its name is taken, TypeError if its arguments are wrong."""
         self._refuse_taken(operation.name)
+        _check([operation])
         self._entries[operation.name] = operation
 
     def add_modules(self, package: str, modules: Mapping[str, str]) -> None:
@@ -60,7 +61,12 @@ class Registry(Mapping[str, "Operation"]):
             import_module(module)
 
     def __getitem__(self, name: str) -> Operation:
-        """Return an operation. Raises KeyError for an unknown name, TypeError if the module differs."""
+        """Return an operation.
+
+        Raises:
+            KeyError: the name is unknown.
+            TypeError: its module has other operations, or one of them has wrong arguments.
+        """
         entry = self._entries[name]
         if not isinstance(entry, str):
             return entry
@@ -68,6 +74,7 @@ class Registry(Mapping[str, "Operation"]):
         expected, actual = self._modules[entry], [operation.name for operation in operations]
         if sorted(actual) != sorted(expected):
             raise TypeError(f"{entry}.OPERATIONS: expected {', '.join(expected)}, found {', '.join(actual)}")
+        _check(operations)
         by_name = {operation.name: operation for operation in operations}
         self._entries.update(by_name)
         return by_name[name]
@@ -86,12 +93,20 @@ class Registry(Mapping[str, "Operation"]):
             raise ValueError(f"extension {self._extension!r} has an operation {name!r} already")
 
 
+def _check(operations: Iterable[Operation]) -> None:
+    if Definition.checked:
+        from .server.authoring import check_operation
+
+        for operation in operations:
+            check_operation(operation)
+
+
 class Definition:
     """Definition of an extension: everything that its server and its manifest need.
 
     Attributes:
-        checked: operations are checked when they are added. False in a process that serves a host with a prepared
-            manifest, which was made from them.
+        checked: operations are checked when they are added, or when their module is imported. False in a process that
+            serves a host with a prepared manifest, which was made from them.
 
     Args:
         description: one sentence.
@@ -129,15 +144,20 @@ class Definition:
         self.operations = Registry(name)
         self._warm_up = warm_up
 
-    def warm_up(self) -> None:
-        """Load what the first operation needs, in a thread. Errors are left to that operation, which fails by them."""
-        load = self._warm_up
-        if load is None:
+    def warm_up(self, then: Callable[[], None] | None = None) -> None:
+        """Load what the first operation needs, in a thread. Errors are left to that operation, which fails by them.
+
+        Args:
+            then: called afterwards in that thread.
+        """
+        steps = [step for step in (self._warm_up, then) if step is not None]
+        if not steps:
             return
 
         def load_quietly() -> None:
-            with suppress(Exception):
-                load()
+            for step in steps:
+                with suppress(Exception):
+                    step()
 
         import threading
 

@@ -13,6 +13,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import ext_sdk
+
 from . import prepare
 
 if TYPE_CHECKING:
@@ -177,6 +179,7 @@ def new(name: str, folder: Path) -> Path:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line `ext-sdk`, and return the exit code."""
     parser = argparse.ArgumentParser(prog="ext-sdk", description="Write and update extensions for evals.")
+    parser.add_argument("--version", action="version", version=f"ext-sdk {ext_sdk.__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     create = commands.add_parser("new", help="write a package with an extension, its tests, manifest and README")
     create.add_argument("name", metavar="NAME", help="name of the extension, such as git; the folder is ext-NAME")

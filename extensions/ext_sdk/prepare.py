@@ -9,7 +9,10 @@ accepts nothing if the types of the class do not show that.
 
 from __future__ import annotations
 
+import os
 import sys
+import time
+from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -87,10 +90,47 @@ def prepared(target: str) -> dict[Path, bytes]:
     extension = getattr(import_module(module), name)
     if not isinstance(extension, Extension):
         raise SystemExit(f"{target}: expected an ext_sdk.Extension, found {type(extension).__name__}")
-    package = import_module(module.partition(".")[0])
-    folder = Path(package.__path__[0])
+    folder = _folder(target)
     values = {MANIFEST_FILE: extension.manifest(), CONFIG_FILE: config_schema(extension.config_type)}
     return {folder / name: dumps(value).encode() + b"\n" for name, value in values.items()}
+
+
+def _folder(target: str) -> Path:
+    """Return the folder of the package of `package.module:name`."""
+    return Path(import_module(target.partition(":")[0].partition(".")[0]).__path__[0])
+
+
+TOLERANCE_SECONDS = 2.0  # an installer writes the files of a package one after the other
+SETTLED_SECONDS = 60.0  # after a change of a source, until the state that was imported is certainly the present one
+
+
+def stale_warning(target: str) -> str:
+    """Return a warning if the prepared files of `package.module:name` are not those of its classes; "" if they are.
+
+    They are only compared if a source of the package is newer. If they are the same, the manifest then gets the time of
+    that source, so that they are compared once after a change.
+    """
+    folder = _folder(target)
+    manifest = folder / MANIFEST_FILE
+    newest = max((path.stat().st_mtime for path in folder.rglob("*.py")), default=0.0)
+    if newest <= manifest.stat().st_mtime + TOLERANCE_SECONDS:
+        return ""
+    try:
+        stale = [path for path, content in prepared(target).items() if not _is_current(path, content)]
+    except (TypeError, ValueError) as error:
+        return f"{manifest} is stale: a source is newer, and it cannot be prepared again: {error}"
+    if stale:
+        paths = " and ".join(map(str, stale))
+        are = "is" if len(stale) == 1 else "are"
+        return f"{paths} {are} stale, and hosts get what was prepared before: run `python -m ext_sdk.prepare {target}`"
+    if newest < time.time() - SETTLED_SECONDS:
+        with suppress(OSError):  # of another user, or read-only: the next process compares them again
+            os.utime(manifest, (newest, newest))
+    return ""
+
+
+def _is_current(path: Path, content: bytes) -> bool:
+    return path.is_file() and path.read_bytes() == content
 
 
 def main(arguments: list[str]) -> int:
@@ -102,7 +142,7 @@ def main(arguments: list[str]) -> int:
     stale = 0
     files = [(target, *file) for target in targets for file in prepared(target).items()]
     for target, path, content in files:
-        if path.is_file() and path.read_bytes() == content:
+        if _is_current(path, content):
             continue
         stale += 1
         state = "is stale" if path.is_file() else "is missing"

@@ -64,12 +64,13 @@ class Snapshots(Generic[T]):
         self._snapshots[name] = snapshot
 
     def get(self, name: str) -> T:
-        """Return a snapshot. Raises OperationFailed if there is none of this name."""
+        """Return a snapshot. Raises OperationFailed for an unknown name."""
         if name not in self._snapshots:
-            advice = suggest(name, self._snapshots, none="a previous step must take it with `snapshot`")
+            known = suggest(name, self._snapshots, none="none was taken")
             raise OperationFailed(
-                f"there is no snapshot {name!r}",
-                error=f"since: expected the name of a snapshot of this workdir and scope, found {name!r}; {advice}",
+                f"snapshot {name!r} was not taken",
+                error=f"since: expected the name of a snapshot of this workdir and scope, found {name!r}; take it with "
+                f"`snapshot`, in a previous step that has the same `scope`; {known}",
             )
         return self._snapshots[name]
 

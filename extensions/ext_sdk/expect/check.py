@@ -181,7 +181,7 @@ def section(title: str, text: str) -> str:
 
 
 def text_lines(text: str, head: str, redact: Redact) -> list[str]:
-    """Return `lines` of a Check that shows a text of several lines; none for a text of one line.
+    """Return `lines` of a Check that shows a text of several lines; an empty list for a text of one line.
 
     Args:
         head: the first line without the text found: `expected to contain "ready"`.

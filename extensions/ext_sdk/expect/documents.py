@@ -1,19 +1,16 @@
-"""Documents in texts: JSON, lines of JSON, YAML, TOML and XML become the values that checks and captures read.
+"""Documents in JSON, lines of JSON, YAML, TOML and XML: they become the values that checks and captures read.
 
 All results are JSON values. The texts come from agents and programs: what a few lines can expand to is limited, nothing
-is fetched, and no code runs. Kubernetes manifests are read by the same YAML loader.
+is fetched, and no code runs. Kubernetes manifests are read by the same YAML loader. `extraction` finds documents in
+texts.
 """
 
 from __future__ import annotations
 
 import base64
 import datetime as dt
-import json
 import math
-import re
-from typing import TYPE_CHECKING, Literal, NamedTuple
-
-from ext_sdk.core.text import counted
+from typing import TYPE_CHECKING, Literal
 
 from .json_equality import NotJson, parse
 
@@ -22,23 +19,11 @@ if TYPE_CHECKING:
 
     import yaml
 
-    from .regex import Searcher
-
 Format = Literal["json", "jsonLines", "yaml", "toml", "xml"]
-Extract = Literal["fenced", "first"]
 FORMAT_NAMES = {"json": "JSON", "jsonLines": "JSON lines", "yaml": "YAML", "toml": "TOML", "xml": "XML"}
-# Words after the fence of a block, in lower case.
-_LABELS = {
-    "json": ("json", "json5", "jsonc"),
-    "jsonLines": ("jsonl", "ndjson", "jsonlines", "json-lines"),
-    "yaml": ("yaml", "yml"),
-    "toml": ("toml",),
-    "xml": ("xml", "svg", "xhtml"),
-}
 MOST_DEPTH = 200  # levels of nesting
 MOST_VALUES = 1_000_000  # of a document, after its aliases are expanded
 LONGEST = 4 * 1024 * 1024  # characters of YAML, TOML and XML, which take seconds for more
-MOST_STARTS = 10_000  # brackets at which `first` tries to read a value
 
 
 class NotDocument(ValueError):
@@ -49,126 +34,24 @@ class NotYaml(ValueError):
     """A text is not valid YAML; str() is the place and the reason."""
 
 
-def check_extract(form: Format, extract: object) -> None:
-    """Raise ValueError if the first value of this format can't be found in a text."""
-    if extract == "first" and form not in {"json", "jsonLines"}:
-        raise ValueError(f"`extract: first` is for json and jsonLines; use `extract: fenced` for {form}")
-
-
-def read_document(text: str, form: Format = "json", extract: object = None, searcher: Searcher | None = None) -> object:
-    """Return the document of a text as a JSON value.
+def parse_document(text: str, form: Format = "json") -> object:
+    """Return the document that a text consists of, as a JSON value.
 
     Args:
         form: jsonLines gives an array; YAML with several documents, too.
-        extract: `fenced` or `first`, see `extracted`; anything else for the entire text.
-        searcher: its deadline ends a long search.
 
     Raises:
-        NotDocument: the text is not, or does not contain, a document of this format.
-        SearchFailed: the deadline is over.
+        NotDocument: the text is not a document of this format.
     """
-    part = extracted(text, form, extract, searcher)
     try:
-        value = _PARSERS[form](part)
+        value = _PARSERS[form](text)
         return value if form == "json" else _as_json(value)
     except RecursionError:
         raise NotDocument("it is nested too deeply") from None
     except NotDocument:
         raise
     except ValueError as error:  # NotJson, NotYaml, TOMLDecodeError
-        place = ", in the extracted part" if part != text else ""
-        raise NotDocument(f"{error}{place}") from None
-
-
-def extracted(text: str, form: Format, extract: object, searcher: Searcher | None = None) -> str:
-    """Return a part of a text; all of it unless `extract` is `fenced` or `first`.
-
-    Args:
-        form: `fenced` returns the content of the first fenced code block of this format, else of the first block
-            without a language. `first` returns the first object or array of JSON, or the first lines of JSON.
-
-    Raises:
-        NotDocument: there is no such part.
-        SearchFailed: the deadline is over.
-    """
-    if extract == "fenced":
-        return _fenced(text, form)
-    if extract == "first":
-        return _first_lines(text) if form == "jsonLines" else _first_value(text, searcher)
-    return text
-
-
-class _Block(NamedTuple):
-    label: str
-    content: str
-
-
-_FENCE = re.compile(r"^([ \t>]*)(`{3,}|~{3,})[ \t]*([^`\n]*)$")
-
-
-def _fenced(text: str, form: Format) -> str:
-    blocks = list(_blocks(text))
-    for label in (*_LABELS[form], ""):
-        for block in blocks:
-            if block.label == label:
-                return block.content
-    others = ", ".join(dict.fromkeys(block.label for block in blocks[:10]))
-    found = f"{counted(len(blocks), 'block')} of other languages ({others})" if blocks else "no fenced block"
-    raise NotDocument(f"expected a fenced block of {FORMAT_NAMES[form]}, or one without a language, found {found}")
-
-
-def _blocks(text: str) -> Iterator[_Block]:
-    """Yield the fenced code blocks of Markdown, also indented ones; a block without an end ends with the text."""
-    fence, indent, label = "", 0, ""
-    lines: list[str] = []
-    for line in text.split("\n"):
-        match = _FENCE.match(line.removesuffix("\r"))
-        if not fence:
-            if match:
-                fence, indent, lines = match[2], len(match[1]), []
-                label = (match[3].split() or [""])[0].strip("{}.").lower()
-        elif match and match[2].startswith(fence) and not match[3].strip():
-            yield _Block(label, "\n".join(lines))
-            fence = ""
-        else:
-            lines.append(line[indent:] if not line[:indent].strip(" \t>") else line.lstrip(" \t"))
-    if fence:
-        yield _Block(label, "\n".join(lines))
-
-
-def _first_value(text: str, searcher: Searcher | None) -> str:
-    decoder = json.JSONDecoder(parse_constant=_refuse)
-    for number, start in enumerate(re.finditer(r"[\[{]", text)):
-        if number == MOST_STARTS:
-            break
-        if searcher:
-            searcher.check_time()
-        try:
-            _, end = decoder.raw_decode(text, start.start())
-        except (ValueError, RecursionError):
-            continue
-        return text[start.start() : end]
-    raise NotDocument("expected an object or an array of JSON in the text, found none")
-
-
-def _first_lines(text: str) -> str:
-    found: list[str] = []
-    for line in text.split("\n"):
-        try:
-            value = parse(line) if line.lstrip()[:1] in {"{", "["} else None
-        except NotJson:
-            value = None
-        if value is not None:
-            found.append(line)
-        elif found:
-            break
-    if not found:
-        raise NotDocument("expected lines of JSON in the text, found none with an object or an array")
-    return "\n".join(found)
-
-
-def _refuse(word: str) -> object:
-    raise ValueError(f"{word} is not a JSON value")
+        raise NotDocument(str(error)) from None
 
 
 def _json_lines(text: str) -> object:

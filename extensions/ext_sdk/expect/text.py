@@ -9,7 +9,8 @@ from msgspec import UNSET, Meta, UnsetType
 from ext_sdk.expect import regex
 
 from .check import Check, Expectation, Json, quoted, shown, text_lines
-from .documents import FORMAT_NAMES, Extract, Format, NotDocument, check_extract, read_document
+from .documents import FORMAT_NAMES, Format, NotDocument
+from .extraction import Extract, read_document
 from .json_equality import Lists, TooManyComparisons, differs
 from .json_expectation import JsonExpectation, check_json, shown_difference
 from .json_schema import Schema, SchemaFile, check_against_schemas
@@ -84,7 +85,7 @@ class TextExpectation(Expectation):
         Extract | UnsetType,
         Meta(
             description="Part of the text for the json… members; all of it by default. fenced: the first fenced code "
-            "block of this format; first: the first object or array of JSON"
+            "block of this format; first: the first value of this format with members or items"
         ),
     ] = UNSET
     lists: Annotated[
@@ -104,7 +105,6 @@ class TextExpectation(Expectation):
                     raise ValueError(f"{pattern!r:.100} is {problem}")
         if self.lists != "exact" and self.json_equals is UNSET and self.json_contains is UNSET:
             raise ValueError("`lists` applies to jsonEquals and jsonContains; neither is given")
-        check_extract(self.format, self.extract)
         if (self.format != "json" or self.extract is not UNSET) and not set(_OF_DOCUMENT) & set(self.given()):
             raise ValueError(f"`format` and `extract` apply to {', '.join(_OF_DOCUMENT)}; none is given")
         if self.json_schema is not UNSET and (wrong := schema_problem(self.json_schema)):

@@ -146,9 +146,12 @@ def build_manifest(extension: Definition) -> dict[str, object]:
     the bytes that it saves.
 
     Raises:
-        ValueError: it does not fit on a line even without descriptions of arguments.
+        ValueError: it has no operations, or does not fit on a line even without descriptions of arguments.
     """
-    operations = _operations(extension, DETAILS[0])
+    if not extension.operations:
+        raise ValueError(f"extension {extension.name!r} has no operations; add one with @extension.operation()")
+    schemas = {name: params_schema(operation.args_type) for name, operation in extension.operations.items()}
+    operations = _operations(extension, schemas, DETAILS[0])
     manifest: dict[str, object] = {
         "name": extension.name,
         "version": extension.version,
@@ -161,7 +164,7 @@ def build_manifest(extension: Definition) -> dict[str, object]:
     manifest["operations"] = operations
     size = _size(manifest)
     for detail in DETAILS[1:]:
-        shorter = _operations(extension, detail)
+        shorter = _operations(extension, schemas, detail)
         savings = {name: _size(operations[name]) - _size(shorter[name]) for name in operations}
         for name in sorted(savings, key=lambda name: (not extension.operations[name].same_as, -savings[name])):
             if size <= LIMIT_BYTES:
@@ -179,13 +182,11 @@ def _size(value: object) -> int:
     return len(dumps(value).encode())
 
 
-def _operations(extension: Definition, detail: Detail) -> dict[str, object]:
+def _operations(extension: Definition, schemas: dict[str, Schema], detail: Detail) -> dict[str, object]:
     return {
         name: {
             "description": operation.description.partition("\n\n")[0] if detail.bare else operation.description,
-            "params": extract_definitions(
-                _described(params_schema(operation.args_type), detail, 0), unions=detail.unions
-            ),
+            "params": extract_definitions(_described(schemas[name], detail, 0), unions=detail.unions),
         }
         for name, operation in extension.operations.items()
     }

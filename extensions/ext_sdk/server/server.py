@@ -191,14 +191,18 @@ class InitialIO:
         received: bytes that were read and not yet parsed.
         manifest_sent: the first request in them is an `initialize` whose response was sent.
         eof: the host will send nothing more.
+        target: the extension as `package.module:name`, to compare the manifest that was sent; "" to trust it.
     """
 
-    __slots__ = ("eof", "manifest_sent", "received")
+    __slots__ = ("eof", "manifest_sent", "received", "target")
 
-    def __init__(self, received: bytes = b"", *, manifest_sent: bool = False, eof: bool = False) -> None:
+    def __init__(
+        self, received: bytes = b"", *, manifest_sent: bool = False, eof: bool = False, target: str = ""
+    ) -> None:
         self.received = received
         self.manifest_sent = manifest_sent
         self.eof = eof
+        self.target = target
 
 
 class Server:
@@ -225,6 +229,8 @@ class Server:
         self._peer_gone = False
         self._closed = False
         self._manifest_sent = False
+        self._target = ""
+        self._warnings: list[str] = []  # for the log of the next call
         self._wakeup = Wakeup()
 
     def run(self, opening: InitialIO) -> int:
@@ -234,7 +240,7 @@ class Server:
             The exit code: 0, or 1 if the host closed its end without waiting for responses.
         """
         self._wakeup.install_signal_handlers(_arm_alarm)
-        self._manifest_sent = opening.manifest_sent
+        self._manifest_sent, self._target = opening.manifest_sent, opening.target
         self._decoder.receive_data(opening.received)
         if opening.eof:
             self._end_of_input()
@@ -336,10 +342,17 @@ class Server:
             self._manifest_sent = False
             with suppress(RpcError):  # of changes since the early check, such as a file that was removed
                 self._session.initialize(request.params, accepted=True)
+            self._extension.warm_up(self._compare_manifest if self._target else None)
         else:
             self._session.initialize(request.params)
             self._write(self._limiter.plain(request.id, build_manifest(self._extension)))
-        self._extension.warm_up()
+            self._extension.warm_up()
+
+    def _compare_manifest(self) -> None:
+        from ext_sdk.prepare import stale_warning
+
+        if warning := stale_warning(self._target):
+            self._warnings.append(warning)
 
     def _execute(self, request: Request, *, references: bool) -> None:
         call = self._session.prepare(request.params, self._send_log, references=references)
@@ -362,6 +375,8 @@ class Server:
 
     def _perform(self, call: Call) -> None:
         CALL.set(call.id)
+        with suppress(IndexError):  # logs are part of a call (gevals 0.0.1, "Lifecycle")
+            self._send_log("warn", self._warnings.pop(), {})
         try:
             line = self._limiter.result(call.id, self._session.perform(call))
         except RpcError as error:

@@ -236,6 +236,29 @@ def test_a_package_is_served_with_its_manifest(packaged: Path) -> None:
         assert peer.outputs("echo", {"text": "x"})["text"] == "x"
 
 
+def test_a_stale_manifest_is_logged_with_the_remedy(packaged: Path) -> None:
+    prepare = [sys.executable, "-m", "ext_sdk.prepare", "packaged.extension:extension"]
+    subprocess.run(prepare, cwd=packaged.parent, timeout=PATIENCE_S, check=True)
+    source, manifest = packaged / "extension.py", packaged / "manifest.json"
+    source.write_text(source.read_text().replace('version="1.2.3"', 'version="1.2.4"'))
+    os.utime(source, (manifest.stat().st_mtime + 60,) * 2)
+    with served(packaged) as peer:
+        result = peer.initialize()["result"]
+        assert isinstance(result, dict)
+        assert result["version"] == "1.2.3"
+        messages: list[dict[str, object]] = []
+        while not any("method" in message for message in messages):  # a thread compares them
+            peer.send(execute(len(messages) + 10, "echo", {"text": "x"}))
+            while "id" not in (message := peer.message()):
+                messages.append(message)
+            messages.append(message)
+        logged = next(message for message in messages if "method" in message)
+        warning = (
+            f"{manifest} is stale, and hosts get what was prepared before: run `{' '.join(['python', *prepare[1:]])}`"
+        )
+        assert logged["params"] == {"level": "warn", "message": warning}
+
+
 # Writes to stderr when exit handlers run, and when the interpreter frees what a module holds.
 ENDS = """
 import atexit, os, sys

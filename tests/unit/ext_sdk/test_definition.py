@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from ext_sdk import Args, Context, Operation, Result
-from ext_sdk.definition import Registry
+from ext_sdk.definition import Definition, Registry
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -61,6 +61,19 @@ def test_an_unknown_name_loads_nothing(package: str) -> None:
     with pytest.raises(KeyError):
         registry["bow"]
     assert f"{package}.greeting" not in sys.modules
+
+
+def test_mistakes_in_a_module_are_found_when_it_is_imported(
+    package: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    module = MODULE.replace('("wave", greet)', '("wave", greet, {"nam": 1})')
+    (tmp_path / package / "greeting.py").write_text(module)
+    registry = Registry("greeter")
+    registry.add_modules(package, MODULES)
+    with pytest.raises(TypeError, match="operation 'wave': example: unknown argument 'nam'"):
+        registry["greet"]
+    monkeypatch.setattr(Definition, "checked", False)  # the manifest was prepared
+    assert registry["greet"].name == "greet"
 
 
 def test_modules_are_imported_ahead_of_the_first_call(package: str) -> None:

@@ -254,11 +254,21 @@ def test_the_example_in_the_package_docstring_runs(tmp_path: Path) -> None:
         assert peer.exit_code() == 0
 
 
+NOTHING = """
+@extension.operation()
+def nothing() -> ext_sdk.Result:
+    'Do nothing.'
+    return ext_sdk.Result.ok()
+
+"""
+
+
 def test_what_the_first_operation_needs_is_loaded_beside_the_session(tmp_path: Path) -> None:
     (tmp_path / "program.py").write_text(
-        "import os, sys, ext_sdk\n"
+        "import sys, ext_sdk\n"
         "extension = ext_sdk.Extension('warm', version='1.0.0', warm_up=lambda: open(sys.argv[1], 'w').close())\n"
-        "raise SystemExit(extension.run([]))\n"
+        + NOTHING
+        + "raise SystemExit(extension.run([]))\n"
     )
     os.mkfifo(tmp_path / "warmed")
     with ExtensionHost([sys.executable, str(tmp_path / "program.py"), str(tmp_path / "warmed")]) as peer:
@@ -270,7 +280,9 @@ def test_what_the_first_operation_needs_is_loaded_beside_the_session(tmp_path: P
 
 def test_a_warm_up_that_fails_is_no_fault_of_the_session(tmp_path: Path) -> None:
     (tmp_path / "program.py").write_text(
-        "import ext_sdk\nraise SystemExit(ext_sdk.Extension('warm', version='1.0.0', warm_up=lambda: 1 // 0).run())\n"
+        "import ext_sdk\nextension = ext_sdk.Extension('warm', version='1.0.0', warm_up=lambda: 1 // 0)\n"
+        + NOTHING
+        + "raise SystemExit(extension.run())\n"
     )
     with ExtensionHost([sys.executable, str(tmp_path / "program.py")]) as peer:
         assert peer.initialize()["result"]

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+import ext_sdk
 from ext_sdk.new import main
 
 if TYPE_CHECKING:
@@ -41,6 +42,12 @@ def test_the_tests_of_a_new_package_pass_until_its_manifest_is_stale(
     checked = run(package / "src", "-m", "ext_sdk.new", "prepare", "--check", "ext_my_lamp.extension:extension")
     assert checked.returncode == 1
     assert "is stale: run `python -m ext_sdk.prepare ext_my_lamp.extension:extension`" in checked.stdout
+
+
+def test_the_version_is_that_of_the_sdk(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit, match="0"):
+        main(["--version"])
+    assert capsys.readouterr().out == f"ext-sdk {ext_sdk.__version__}\n"
 
 
 @pytest.mark.parametrize("name", ["Bad", "a b", "../x", "1st", "ext-", "a_b"])

@@ -6,10 +6,12 @@ import json
 import os
 import subprocess
 import sys
+import time
 from typing import TYPE_CHECKING
 
 import pytest
 
+from ext_sdk.prepare import stale_warning
 from tests.support.host import PATIENCE_S, ExtensionHost
 from tests.support.paths import ROOT
 
@@ -74,6 +76,74 @@ def test_a_check_writes_nothing_and_tells_by_its_exit_code(package: Path) -> Non
     source.write_text(source.read_text().replace("Give the text back.", "Give it back."))
     assert prepare(package, TARGET, "--check").returncode == 1
     assert "Give the text back." in path.read_text()
+
+
+GREETER = """
+import ext_sdk
+
+extension = ext_sdk.Extension("greeter", version="1.0.0")
+
+
+@extension.operation()
+def greet(name: str) -> ext_sdk.Result:
+    'Greet a person.'
+    return ext_sdk.Result.ok(name)
+"""
+
+
+@pytest.fixture
+def source(package: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The source of an extension whose manifest was prepared an hour ago, and that can be imported here, once."""
+    monkeypatch.syspath_prepend(package.parent)
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    for name in [name for name in sys.modules if name.partition(".")[0] == "packaged"]:
+        monkeypatch.delitem(sys.modules, name)
+    source = package / "extension.py"
+    source.write_text(GREETER)
+    assert prepare(package, TARGET).returncode == 0
+    hour_ago = time.time() - 3600
+    for path in package.iterdir():
+        if path.is_file():
+            os.utime(path, (hour_ago, hour_ago))
+    return source
+
+
+def change(source: Path, old: str, new: str, *, seconds: float) -> None:
+    """Change a source so many seconds after the manifest was prepared."""
+    source.write_text(source.read_text().replace(old, new))
+    changed = source.with_name("manifest.json").stat().st_mtime + seconds
+    os.utime(source, (changed, changed))
+
+
+def test_a_stale_manifest_is_found_if_a_source_is_newer(source: Path) -> None:
+    manifest = source.with_name("manifest.json")
+    change(source, "Greet a person", "Greet", seconds=60)
+    assert (
+        stale_warning(TARGET)
+        == f"{manifest} is stale, and hosts get what was prepared before: run `python -m ext_sdk.prepare {TARGET}`"
+    )
+    assert prepare(source.parent, TARGET).returncode == 0
+    assert stale_warning(TARGET) == ""
+
+
+def test_without_a_newer_source_nothing_is_imported(source: Path) -> None:
+    change(source, "import ext_sdk", "raise SystemExit", seconds=1)
+    assert stale_warning(TARGET) == ""
+
+
+@pytest.mark.parametrize(("seconds", "compared_again"), [(60, False), (3599, True)])
+def test_a_change_of_anything_else_is_compared_once(source: Path, seconds: int, compared_again: bool) -> None:
+    """A source that has just changed may have changed again since it was imported."""
+    change(source, "import ext_sdk", "import ext_sdk  # a comment", seconds=seconds)
+    assert stale_warning(TARGET) == ""
+    assert (source.stat().st_mtime > source.with_name("manifest.json").stat().st_mtime) is compared_again
+
+
+def test_a_manifest_that_can_not_be_prepared_again_has_the_reason(source: Path) -> None:
+    change(source, "@extension.operation()", "", seconds=60)
+    warning = stale_warning(TARGET)
+    assert warning.startswith(f"{source.with_name('manifest.json')} is stale: a source is newer, and it cannot be")
+    assert warning.endswith(": extension 'greeter' has no operations; add one with @extension.operation()")
 
 
 @pytest.mark.parametrize("arguments", [[], ["--check"], ["packaged.extension"]])

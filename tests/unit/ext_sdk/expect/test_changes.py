@@ -87,7 +87,8 @@ def test_an_unknown_snapshot_is_refused_with_the_known_ones() -> None:
     snapshots: Snapshots[int] = Snapshots()
     with pytest.raises(ext_sdk.OperationFailed) as empty:
         snapshots.get("before")
-    assert "a previous step must take it with `snapshot`" in empty.value.error
+    assert "found 'before'; take it with `snapshot`, in a previous step" in empty.value.error
+    assert empty.value.error.endswith("; none was taken")
     for number in range(MOST_SNAPSHOTS):
         snapshots.keep(f"s{number}", number)
     snapshots.keep("s0", 7)

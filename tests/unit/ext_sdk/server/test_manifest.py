@@ -88,12 +88,11 @@ def test_a_manifest_has_every_field_of_the_protocol() -> None:
 
 
 def test_what_there_is_not_is_left_out() -> None:
-    assert Extension("bare", version="0.0.1").manifest() == {
-        "name": "bare",
-        "version": "0.0.1",
-        "protocolVersion": "0.0.1",
-        "operations": {},
-    }
+    bare = Extension("bare", version="0.0.1")
+    with pytest.raises(ValueError, match=r"extension 'bare' has no operations; add one with @extension.operation\(\)"):
+        bare.manifest()
+    bare.add(operation("do"))
+    assert bare.manifest().keys() == {"name", "version", "protocolVersion", "operations"}
 
 
 def test_descriptions_are_whole_while_there_is_room() -> None:

@@ -101,7 +101,7 @@ def test_scopes_and_names_have_snapshots_of_their_own(host: FileHost, workdir: P
     unknown = host.failed("assert-changes", since="one", scope="other")
     assert unknown.error == (
         "since: expected the name of a snapshot of this workdir and scope, found 'one'; "
-        "a previous step must take it with `snapshot`"
+        "take it with `snapshot`, in a previous step that has the same `scope`; none was taken"
     )
 
 
