@@ -24,10 +24,6 @@ if TYPE_CHECKING:
 
     from .definition import Definition
 
-# Files in the extension's package, written by `ext_sdk.prepare`, each one line of JSON.
-MANIFEST_FILE = "manifest.json"
-CONFIG_FILE = "config-schema.json"  # the schema of `config_check`
-
 # Libraries import these names from a module that imports `inspect` and much else, although `typing` has them.
 BACKPORTS = {"typing_extensions": dict.fromkeys(("NotRequired", "Required", "Self", "get_type_hints"), "typing")}
 
@@ -57,7 +53,7 @@ def serve(target: str) -> int:
         return extension
 
     package = sys.modules[module.partition(".")[0]]
-    prepared = os.path.join(package.__path__[0], MANIFEST_FILE)  # noqa: PTH118  (no pathlib here)
+    prepared = os.path.join(package.__path__[0], gevals_spec.MANIFEST_FILE)  # noqa: PTH118  (no pathlib here)
     arguments = sys.argv[1:]
     for_host = not _called_by_a_person(arguments)
     code = run(load, arguments, prepared, target)
@@ -170,7 +166,8 @@ def _is_certainly_valid(config: object, prepared: str) -> bool:
     from ext_sdk.server.config_check import certainly_valid
 
     try:
-        schema = loads(_read(os.path.join(os.path.dirname(prepared), CONFIG_FILE)).decode())  # noqa: PTH118, PTH120
+        path = os.path.join(os.path.dirname(prepared), gevals_spec.CONFIG_FILE)  # noqa: PTH118, PTH120
+        schema = loads(_read(path).decode())
     except OSError:
         return False
     return certainly_valid(config, schema)

@@ -19,11 +19,12 @@ from typing import TYPE_CHECKING
 
 from msgspec import inspect
 
+from ext_sdk.core.gevals_spec import CONFIG_FILE, MANIFEST_FILE
 from ext_sdk.core.wire.json_codec import dumps
+from ext_sdk.server.manifest import build_manifest
 
-from .boot import CONFIG_FILE, MANIFEST_FILE
+from .definition import Definition
 from .duration import Duration
-from .extension import Extension
 
 if TYPE_CHECKING:
     from .args import Config, Schema
@@ -88,10 +89,10 @@ def prepared(target: str) -> dict[Path, bytes]:
     """Return the content of each file that is prepared for `package.module:name`."""
     module, _, name = target.partition(":")
     extension = getattr(import_module(module), name)
-    if not isinstance(extension, Extension):
+    if not isinstance(extension, Definition):
         raise SystemExit(f"{target}: expected an ext_sdk.Extension, found {type(extension).__name__}")
     folder = _folder(target)
-    values = {MANIFEST_FILE: extension.manifest(), CONFIG_FILE: config_schema(extension.config_type)}
+    values = {MANIFEST_FILE: build_manifest(extension), CONFIG_FILE: config_schema(extension.config_type)}
     return {folder / name: dumps(value).encode() + b"\n" for name, value in values.items()}
 
 

@@ -88,7 +88,7 @@ MANIFEST = {"apiVersion": "v1", "Max surge": 1, "metadata": {"name": "web", "lab
             'The file [docs]\nis:\n\n[tool.a]\nb = """\nx = 1\n"""\nc = [\n  1,\n]\n\nSo it is.',
             {"tool": {"a": {"b": "x = 1\n", "c": [1]}}},
         ),
-        ("toml", "[docs]\n\nIt is x = what you want.\n\nx = 1 # one\n", {"x": 1}),
+        ("toml", "[docs]\n\nIt is x = that.\n\nx = 1 # one\n", {"x": 1}),
         (
             "xml",
             "Use <name> so:\n<?xml version='1.0'?>\n<pod ready='>'><name>\u00e4</name></pod> and </pod>",
