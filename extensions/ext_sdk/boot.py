@@ -122,8 +122,15 @@ def run(load: Callable[[], Definition], arguments: Sequence[str], prepared: str 
         from .core.redaction.secret_names import secret_variables
         from .server.server import InitialIO, Server
 
+        def compare() -> str:
+            from .prepare import stale_warning
+
+            return stale_warning(target)
+
         server = Server(definition, stdio, Redactor(secret_variables(os.environ)))
-        return server.run(InitialIO(received, manifest_sent=manifest_sent, eof=eof, target=target))
+        return server.run(
+            InitialIO(received, manifest_sent=manifest_sent, eof=eof, compare=compare if target else None)
+        )
     except (PeerGone, KeyboardInterrupt):
         return 1  # nothing was started that needs a cleanup
 

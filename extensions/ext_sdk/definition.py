@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, ClassVar
 from .args import Config
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from .operation import Operation
 
@@ -27,17 +27,19 @@ class Registry(Mapping[str, "Operation"]):
 
     Args:
         extension: name of the extension, for errors.
+        check: raises TypeError for an operation whose arguments are wrong.
     """
 
-    def __init__(self, extension: str) -> None:
+    def __init__(self, extension: str, check: Callable[[Operation], None] = lambda _: None) -> None:
         self._extension = extension
+        self._check = check
         self._entries: dict[str, Operation | str] = {}  # a text is the module of the operation
         self._modules: dict[str, list[str]] = {}  # the operations of each module that was registered
 
     def add(self, operation: Operation) -> None:
         """Register an operation. Raises ValueError if its name is taken, TypeError if its arguments are wrong."""
         self._refuse_taken(operation.name)
-        _check([operation])
+        self._check(operation)
         self._entries[operation.name] = operation
 
     def add_modules(self, package: str, modules: Mapping[str, str]) -> None:
@@ -74,7 +76,8 @@ class Registry(Mapping[str, "Operation"]):
         expected, actual = self._modules[entry], [operation.name for operation in operations]
         if sorted(actual) != sorted(expected):
             raise TypeError(f"{entry}.OPERATIONS: expected {', '.join(expected)}, found {', '.join(actual)}")
-        _check(operations)
+        for operation in operations:
+            self._check(operation)
         by_name = {operation.name: operation for operation in operations}
         self._entries.update(by_name)
         return by_name[name]
@@ -91,14 +94,6 @@ class Registry(Mapping[str, "Operation"]):
     def _refuse_taken(self, name: str) -> None:
         if name in self._entries:
             raise ValueError(f"extension {self._extension!r} has an operation {name!r} already")
-
-
-def _check(operations: Iterable[Operation]) -> None:
-    if Definition.checked:
-        from .server.authoring import check_operation
-
-        for operation in operations:
-            check_operation(operation)
 
 
 class Definition:
@@ -141,8 +136,11 @@ class Definition:
         self.description = description
         self.requires = tuple(requires)
         self.config_type = config
-        self.operations = Registry(name)
+        self.operations = Registry(name, self.check)
         self._warm_up = warm_up
+
+    def check(self, operation: Operation) -> None:
+        """Raise TypeError if a field of its arguments, or its example, is wrong. Extension has the checks."""
 
     def warm_up(self, then: Callable[[], None] | None = None) -> None:
         """Load what the first operation needs, in a thread. Errors are left to that operation, which fails by them.

@@ -51,6 +51,13 @@ class Extension(Definition):
         """
         self.operations.add(operation)
 
+    def check(self, operation: Operation) -> None:
+        """Raise TypeError if a field of its arguments, or its example, is wrong; skipped unless `checked`."""
+        if self.checked:
+            from .server.authoring import check_operation
+
+            check_operation(operation)
+
     def manifest(self) -> dict[str, object]:
         """Return the result of `initialize` (gevals 0.0.1, "Manifest Fields")."""
         return build_manifest(self)

@@ -191,18 +191,23 @@ class InitialIO:
         received: bytes that were read and not yet parsed.
         manifest_sent: the first request in them is an `initialize` whose response was sent.
         eof: the host will send nothing more.
-        target: the extension as `package.module:name`, to compare the manifest that was sent; "" to trust it.
+        compare: returns a warning if the manifest that was sent is stale, "" if it is not; None to trust it.
     """
 
-    __slots__ = ("eof", "manifest_sent", "received", "target")
+    __slots__ = ("compare", "eof", "manifest_sent", "received")
 
     def __init__(
-        self, received: bytes = b"", *, manifest_sent: bool = False, eof: bool = False, target: str = ""
+        self,
+        received: bytes = b"",
+        *,
+        manifest_sent: bool = False,
+        eof: bool = False,
+        compare: Callable[[], str] | None = None,
     ) -> None:
         self.received = received
         self.manifest_sent = manifest_sent
         self.eof = eof
-        self.target = target
+        self.compare = compare
 
 
 class Server:
@@ -229,7 +234,7 @@ class Server:
         self._peer_gone = False
         self._closed = False
         self._manifest_sent = False
-        self._target = ""
+        self._compare: Callable[[], str] | None = None
         self._warnings: list[str] = []  # for the log of the next call
         self._wakeup = Wakeup()
 
@@ -240,7 +245,7 @@ class Server:
             The exit code: 0, or 1 if the host closed its end without waiting for responses.
         """
         self._wakeup.install_signal_handlers(_arm_alarm)
-        self._manifest_sent, self._target = opening.manifest_sent, opening.target
+        self._manifest_sent, self._compare = opening.manifest_sent, opening.compare
         self._decoder.receive_data(opening.received)
         if opening.eof:
             self._end_of_input()
@@ -342,16 +347,14 @@ class Server:
             self._manifest_sent = False
             with suppress(RpcError):  # of changes since the early check, such as a file that was removed
                 self._session.initialize(request.params, accepted=True)
-            self._extension.warm_up(self._compare_manifest if self._target else None)
+            self._extension.warm_up(self._compare_manifest)
         else:
             self._session.initialize(request.params)
             self._write(self._limiter.plain(request.id, build_manifest(self._extension)))
             self._extension.warm_up()
 
     def _compare_manifest(self) -> None:
-        from ext_sdk.prepare import stale_warning
-
-        if warning := stale_warning(self._target):
+        if self._compare is not None and (warning := self._compare()):
             self._warnings.append(warning)
 
     def _execute(self, request: Request, *, references: bool) -> None:

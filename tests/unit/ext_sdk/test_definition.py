@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from ext_sdk import Args, Context, Operation, Result
+from ext_sdk import Args, Context, Extension, Operation, Result
 from ext_sdk.definition import Definition, Registry
 
 if TYPE_CHECKING:
@@ -68,12 +68,12 @@ def test_mistakes_in_a_module_are_found_when_it_is_imported(
 ) -> None:
     module = MODULE.replace('("wave", greet)', '("wave", greet, {"nam": 1})')
     (tmp_path / package / "greeting.py").write_text(module)
-    registry = Registry("greeter")
-    registry.add_modules(package, MODULES)
+    extension = Extension("greeter", version="1.0.0")
+    extension.operations.add_modules(package, MODULES)
     with pytest.raises(TypeError, match="operation 'wave': example: unknown argument 'nam'"):
-        registry["greet"]
+        extension.manifest()
     monkeypatch.setattr(Definition, "checked", False)  # the manifest was prepared
-    assert registry["greet"].name == "greet"
+    assert extension.operations["greet"].name == "greet"
 
 
 def test_modules_are_imported_ahead_of_the_first_call(package: str) -> None:
