@@ -140,6 +140,17 @@ OUTPUTS = {
     | {"changes": "number of changes of the state", "count": "number of objects at the end"}
     | FAILED
     | REPORT,
+    "snapshot": {
+        "name": "name of the snapshot",
+        "namespace": "the namespaces, one per line; empty for all, and for cluster-wide kinds",
+        "count": "number of objects",
+    },
+    "assert-changes": {
+        "added": "names of new objects, one per line, such as configmap/settings",
+        "changed": "names of changed objects, one per line",
+        "removed": "names of missing objects, one per line",
+        "count": "number of all changes",
+    },
     "assert": SECONDS | DONE | {"count": "number of matching objects"} | FAILED | REPORT | ONE,
     "rollout": {
         "status?": "last seen state, if it was waited for",
@@ -327,6 +338,19 @@ FAILURES = {
         NAMESPACE,
         SERVER,
     ),
+    "snapshot": (
+        "the namespace does not exist",
+        "there are more than 20,000 objects, or 64 MiB of them",
+        KIND,
+        NAMESPACE,
+        SERVER,
+    ),
+    "assert-changes": (
+        "an object was added, changed or removed that no pattern of `only` or `required` matches",
+        "a pattern of `required` matches no change",
+        "the snapshot does not exist, or is one of another cluster",
+        SERVER,
+    ),
     "assert": ("the object does not match before `timeout`; the error lists the differences", KIND, NAMESPACE, SERVER),
     "rollout": (
         "the rollout is not complete before `timeout`",
@@ -480,6 +504,12 @@ EXAMPLES: dict[str, dict[str, list[tuple[str, dict[str, object]]]]] = {
                 "patch",
                 {"resource": "configmap/optional", "patch": {"data": {"colour": "green"}}, "ignoreNotFound": True},
             ),
+        ]
+    },
+    "assert-changes": {
+        "Changes of several namespaces; a snapshot of chosen kinds with another name": [
+            ("snapshot", {"name": "before", "namespace": ["web", "default"], "resource": "cm,svc"}),
+            ("assert-changes", {"since": "before", "only": ["web/**"]}),
         ]
     },
     "stable": {

@@ -27,6 +27,8 @@ MODULES = {
     "wait": "wait",
     "stable": "wait",
     "assert": "assertion",
+    "snapshot": "snapshot",
+    "assert-changes": "snapshot",
     "rollout": "rollout",
     "scale": "patch",
     "label": "patch",

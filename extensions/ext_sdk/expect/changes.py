@@ -31,20 +31,25 @@ Name = Annotated[str, Meta(pattern="^[A-Za-z0-9_.-]{1,64}$")]
 Pattern = Annotated[str, Meta(min_length=1)]
 
 
-class ChangesArgs(Args):
-    """Arguments of `assert-changes`."""
+Since = Annotated[Name, Meta(description="Name of the snapshot to compare with")]
+Only = Annotated[
+    list[Pattern],
+    Meta(
+        description="Patterns of names that may have been added, changed or removed, in addition to those of "
+        "`required`; by default nothing else may"
+    ),
+]
+Required = Annotated[
+    list[Pattern], Meta(description="Patterns of names; each must match something added, changed or removed")
+]
 
-    since: Annotated[Name, Meta(description="Name of the snapshot to compare with")] = DEFAULT_NAME
-    only: Annotated[
-        list[Pattern],
-        Meta(
-            description="Patterns of names that may have been added, changed or removed, in addition to those of "
-            "`required`; by default nothing else may"
-        ),
-    ] = field(default_factory=list)
-    required: Annotated[
-        list[Pattern], Meta(description="Patterns of names; each must match something added, changed or removed")
-    ] = field(default_factory=list)
+
+class ChangesArgs(Args):
+    """Arguments of `assert-changes`. An operation with arguments of its own has fields of the same types."""
+
+    since: Since = DEFAULT_NAME
+    only: Only = field(default_factory=list)
+    required: Required = field(default_factory=list)
 
 
 class Snapshots(Generic[T]):
