@@ -1,4 +1,4 @@
-"""ext-kubernetes compares snapshots: what controllers write is no change, what users write is one."""
+"""ext-kubernetes compares snapshots: changes by users count, those by controllers do not."""
 
 from __future__ import annotations
 
