@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import jsonschema
 import pytest
@@ -18,6 +19,14 @@ if TYPE_CHECKING:
 ALL = example_tasks()
 LOCAL = [task for task in ALL if "kubernetes" not in task.extensions]
 PHASES = ("setup", "verify", "cleanup")
+
+
+@functools.cache
+def operations(extension: str) -> dict[str, Any]:
+    """Return the operations of a manifest by name."""
+    manifest = json.loads((ROOT / "extensions" / f"ext_{extension}" / "manifest.json").read_text())
+    found: dict[str, Any] = manifest["operations"]
+    return found
 
 
 @pytest.mark.parametrize("task", ALL, ids=lambda task: task.name)
@@ -34,8 +43,7 @@ def test_a_task_has_a_name_agents_and_steps_that_the_manifests_allow(task: Examp
             ((name, args),) = step.items()
             extension, _, operation = name.partition(".")
             used.add(extension)
-            manifest = json.loads((ROOT / "extensions" / f"ext_{extension}" / "manifest.json").read_text())
-            jsonschema.validate(args, manifest["operations"][operation]["params"])
+            jsonschema.Draft202012Validator(operations(extension)[operation]["params"]).validate(args)
     assert used == task.extensions
     verify = [name for step in content["spec"]["verify"] for name in step]
     assert {name for name, _ in task.expected()} <= set(verify)
