@@ -37,7 +37,8 @@ def execute(context: ext_sdk.Context, database: str, sql: str) -> ext_sdk.Result
 def query(context: ext_sdk.Context, database: str, sql: str, rows: Text) -> ext_sdk.Result:
     """Check the rows of a query, as JSON: an array of objects. The database cannot be changed."""
     found = dumps(run(context, database, sql, change=False), default=repr)
-    return conclude(check_text(rows, found, where="rows"), done=f"queried {database}", outputs={"rows": found})
+    checks = check_text(rows, found, where="rows", redact=context.secrets.redact, workdir=context.workdir)
+    return conclude(checks, done=f"queried {database}", outputs={"rows": found})
 
 
 if __name__ == "__main__":

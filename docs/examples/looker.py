@@ -20,7 +20,8 @@ def look(args: Look, context: ext_sdk.Context) -> ext_sdk.Result:
     """Check the content of a file in the working directory."""
     with os_errors("read", args.path):
         text = Workdir(context.workdir).read(args.path, limit=LIMIT_BYTES).decode(errors="replace")
-    checks = check_text(args.content, text, where=args.path, redact=context.secrets.redact)
+    redact, workdir = context.secrets.redact, context.workdir  # of secrets in the text; of `jsonSchemaFile`
+    checks = check_text(args.content, text, where=args.path, redact=redact, workdir=workdir)
     return conclude(checks, done=f"checked {args.path}")
 
 

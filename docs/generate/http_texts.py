@@ -133,6 +133,28 @@ EXAMPLES: dict[str, dict[str, list[tuple[str, dict[str, object]]]]] = {
             ),
             ("request", {"url": "http://127.0.0.1:8080/items/${item.id}", "query": {"colour": ["blue", "green"]}}),
         ],
+        "XML in the body, checked and captured by JSONPath, and a date in another format": [
+            (
+                "request",
+                {
+                    "url": "http://127.0.0.1:8080/feed.xml",
+                    "expect": {"body": {"format": "xml", "json": [{"path": "$.feed.item['@id']", "equals": "7"}]}},
+                    "capture": {
+                        "name": {"format": "xml", "json": "$.feed.item.name"},
+                        "since": {
+                            "from": "header",
+                            "header": "Last-Modified",
+                            "filters": [{"date": "http", "to": "unix"}],
+                        },
+                        "kind": {
+                            "from": "header",
+                            "header": "Content-Type",
+                            "filters": [{"split": ";", "index": 0}],
+                        },
+                    },
+                },
+            ),
+        ],
         "Expected failures: a closed port, and TLS that the server does not support": [
             ("request", {"url": "http://127.0.0.1:1/", "connectTimeout": "5s", "expect": {"failure": "refused"}}),
             ("request", {"url": "https://127.0.0.1:8080/", "expect": {"failure": ["tls", "reset"]}}),

@@ -465,6 +465,36 @@ EXAMPLES: dict[str, dict[str, list[tuple[str, dict[str, object]]]]] = {
                 },
             ),
             ("assert", {"resource": "configmap/settings", "expected": {"data": {"colour": "${settings.colour}"}}}),
+        ],
+        "A part of a value: the registry of an image, and a date as seconds": [
+            (
+                "get",
+                {
+                    "resource": "pod/nginx",
+                    "outputs": {
+                        "registry": {"path": "$.spec.containers[0].image", "filters": [{"split": "/", "index": 0}]},
+                        "started": {
+                            "path": "$.status.startTime",
+                            "filters": [{"date": "rfc3339", "to": "unix"}],
+                        },
+                    },
+                },
+            ),
+        ],
+    },
+    "logs": {
+        "JSON lines in a log": [
+            (
+                "logs",
+                {
+                    "resource": "pod/nginx",
+                    "expect": {
+                        "format": "jsonLines",
+                        "extract": "first",
+                        "json": [{"path": "$[?@.level == 'error']", "count": 0}],
+                    },
+                },
+            ),
         ]
     },
     "wait": {

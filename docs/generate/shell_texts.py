@@ -78,7 +78,10 @@ OUTPUTS = {
     },
     "make-temp": {"path": "absolute path", "name": "last component of the path"},
     "remove": {"removed": "number of removed entries"},
-    "assert-agent": {"output?": "output of the agent, if the host sends it"},
+    "assert-agent": {
+        "output?": "output of the agent, if the host sends it",
+        "NAME?": "captured value, if `capture` has this name",
+    },
 }
 
 NOT_FOUND = "the program is not found, or cannot be executed"
@@ -148,6 +151,7 @@ FAILURES = {
     "assert-agent": (
         "the host does not send the agent's output, as in phases other than verify",
         "the output or the prompt does not match",
+        "a captured value is not found, and has no default",
     ),
 }
 
@@ -281,6 +285,23 @@ EXAMPLES: dict[str, dict[str, list[tuple[str, dict[str, object]]]]] = {
             ("run", {"script": "mkdir -p releases/2\necho 2 > releases/2/version\nln -sfn releases/2 current\n"}),
             ("assert-file", {"path": "current", "target": "releases/2"}),
             ("assert-file", {"glob": "releases/*/version", "count": 1, "content": "2", "mtime": {"age": {"lt": "1h"}}}),
+        ],
+    },
+    "assert-agent": {
+        "YAML in the answer, and a value of it that later steps use": [
+            (
+                "assert-agent",
+                {
+                    "output": {
+                        "extract": "first",
+                        "format": "yaml",
+                        "json": [{"path": "$.created", "length": 1}],
+                    },
+                    "capture": {"file": {"extract": "first", "format": "yaml", "json": "$.created[0]"}},
+                    "as": "answer",
+                },
+            ),
+            ("assert-file", {"path": "${answer.file}", "content": {"contains": "milk"}}),
         ],
     },
     "assert-changes": {

@@ -14,7 +14,7 @@ from ext_sdk.expect.documents import Format, NotDocument
 from ext_sdk.expect.extraction import Extract, extracted
 from ext_sdk.expect.regex import Searcher, SearchFailed, problem
 
-from .capture_filters import Filter, FilterFailed, NotFound, find_by_json, find_by_regex
+from .capture_filters import Filter, NotFound, filtered, find_by_json, find_by_regex
 from .errors import InvalidArgs
 from .expect.check import Check
 
@@ -125,12 +125,8 @@ def capture_all(
     for name, capture in captures.items():
         raw = ""
         try:
-            value = raw = find(capture)
-            for number, part in enumerate(capture.filters):
-                try:
-                    value = part.apply(value, searcher)
-                except FilterFailed as error:
-                    raise NotFound(f"a value that filters[{number}] does not apply to: {error}") from None
+            raw = find(capture)
+            value = filtered(raw, capture.filters, searcher, secret=capture.secret)
         except NotFound as reason:
             if capture.default is UNSET:
                 captured.failures.append(Check.failed("to be found", str(reason), where=f"capture {name}"))

@@ -15,7 +15,7 @@ from ext_sdk.expect.regex import SearchFailed, problem
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from ext_sdk.expect.regex import Searcher
 
@@ -201,6 +201,24 @@ def find_by_regex(pattern: str, group: int | str | None, text: str, *, where: st
     value = groups[group]
     if value is None:
         raise NotFound(f"no text in group {group!r} of {pattern!r}, which matches without it")
+    return value
+
+
+def filtered(value: str, filters: Sequence[Filter], searcher: Searcher, *, secret: bool = False) -> str:
+    """Return a value after all filters, in their order.
+
+    Args:
+        secret: errors must not show the value.
+
+    Raises:
+        NotFound: a filter does not apply to the value.
+    """
+    for number, part in enumerate(filters):
+        try:
+            value = part.apply(value, searcher)
+        except FilterFailed as error:
+            reason = "the value is secret, so the reason is not shown" if secret else str(error)
+            raise NotFound(f"a value that filters[{number}] does not apply to: {reason}") from None
     return value
 
 

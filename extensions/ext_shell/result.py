@@ -46,12 +46,9 @@ RESERVED = frozenset(
 )
 
 
-class Capture(CaptureArgs):
-    """Part of the output that becomes an output of the operation; all of the stream by default."""
+class LineCapture(CaptureArgs):
+    """Part of a text with lines that becomes an output of the operation; the entire text by default."""
 
-    from_: Annotated[Literal["stdout", "stderr"], Meta(description="Stream to search")] = field(
-        default="stdout", name="from"
-    )
     line: Annotated[int | UnsetType, Meta(description="Line number: 1 is the first line, -1 the last")] = UNSET
     trim: Annotated[bool, Meta(description="Remove white space and line ends around the value")] = True
 
@@ -64,16 +61,30 @@ class Capture(CaptureArgs):
             raise ValueError("line: expected a number other than 0; 1 is the first line, -1 the last")
 
 
+class Capture(LineCapture):
+    """Part of the output that becomes an output of the operation; all of the stream by default."""
+
+    from_: Annotated[Literal["stdout", "stderr"], Meta(description="Stream to search")] = field(
+        default="stdout", name="from"
+    )
+
+
 def capture_streams(
     captures: Mapping[str, Capture], run: CommandRun, context: ext_sdk.Context, searcher: Searcher
 ) -> Captured:
     """Capture values from stdout and stderr, and register the secret ones for redaction."""
     if not captures:
         return Captured()
-    streams = {"stdout": run.stdout.text, "stderr": run.stderr.text}
+    return capture_texts(captures, {"stdout": run.stdout.text, "stderr": run.stderr.text}, context, searcher)
 
-    def find(capture: Capture) -> str:
-        text = streams[capture.from_]
+
+def capture_texts(
+    captures: Mapping[str, LineCapture], texts: Mapping[str, str], context: ext_sdk.Context, searcher: Searcher
+) -> Captured:
+    """Capture values from texts by name, and register the secret ones for redaction."""
+
+    def find(capture: LineCapture) -> str:
+        text = texts[capture.from_]
         if isinstance(capture.line, UnsetType):
             value = find_in_text(capture, text, searcher)
         else:
@@ -84,7 +95,7 @@ def capture_streams(
             value = lines[index].removesuffix("\r")
         return value.strip() if capture.trim else value
 
-    return capture_all(captures, find, streams, context.secrets, searcher)
+    return capture_all(captures, find, texts, context.secrets, searcher)
 
 
 def end_of(shown: Shown, name: str) -> str:

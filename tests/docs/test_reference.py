@@ -32,7 +32,7 @@ COMMANDS = {
     "ext-kubernetes": (sys.executable, "-m", "ext_kubernetes"),
     "ext-shell": (sys.executable, "-m", "ext_shell"),
 }
-AGENT = {"prompt": "Create a file.", "output": "I created notes/todo.txt."}
+AGENT = {"prompt": "Create a file.", "output": "I created a file:\n\ncreated:\n- notes/todo.txt\n"}
 SECRETS = {"SHOP_PASSWORD": "correct-horse", "SHOP_KEY": "battery-staple"}  # which examples name
 Step = tuple[str, dict[str, object]]
 
@@ -51,14 +51,15 @@ def examples(program: str) -> list[Step]:
 def environment(api: FakeApi, workdir: Path) -> dict[str, str]:
     """Set up the cluster that the examples use. Return the environment of the extension."""
     ready = {"conditions": [{"type": "Ready", "status": "True"}, {"type": "Available", "status": "True"}]}
-    spec = {"containers": [{"name": "nginx"}]}
+    spec = {"containers": [{"name": "nginx", "image": "registry.example/nginx:1"}]}
     api.job_exit = 0
     api.commands["tar"] = lambda _: [(3, b'{"status":"Success"}')]
     (workdir / "index.html").write_text("hello")
     api.commands["nginx"] = lambda _: [(1, b"test is ok"), (3, b'{"status":"Success"}')]
-    api.logs["nginx/nginx"] = "ready for start up\n"
+    api.logs["nginx/nginx"] = 'ready for start up\n{"level": "info"}\n'
     where = {"namespace": "web"}  # which create-namespace creates
-    api.put("pods", {"metadata": {"name": "nginx"} | where, "spec": spec, "status": {"phase": "Running"} | ready})
+    running = {"phase": "Running", "startTime": "2026-11-22T12:00:00Z"} | ready
+    api.put("pods", {"metadata": {"name": "nginx"} | where, "spec": spec, "status": running})
     counts = dict.fromkeys(("replicas", "updatedReplicas", "readyReplicas", "availableReplicas"), 2)
     web = {"metadata": {"name": "web"} | where, "spec": {"replicas": 2}}
     api.put("deployments", web | {"status": {"observedGeneration": 1} | counts | ready})

@@ -24,6 +24,9 @@ def example_server() -> Iterator[Stub]:
         server.json("/items/7", {"id": 7, "name": "lamp"})
         server.says("/healthz", "ok")
         server.says("/report.csv", "name,count\nlamp,3\n", Content_Type="text/csv")
+        feed = '<feed><item id="7"><name>lamp</name></item></feed>'
+        type, date = "application/xml; charset=utf-8", "Sun, 22 Nov 2026 12:00:00 GMT"
+        server.says("/feed.xml", feed, Content_Type=type, Last_Modified=date)
         server.does("/graphql", _graphql)
         events = 'data: hello\n\nevent: price\ndata: {"eur": 7}\n\n'
         server.says("/events", events, Content_Type="text/event-stream")

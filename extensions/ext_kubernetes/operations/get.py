@@ -16,6 +16,9 @@ from ext_kubernetes.objects.fields import identity, items, members
 from ext_kubernetes.objects.kubectl_jsonpath import PathFailed, problem, text_of, values
 from ext_kubernetes.objects.secret_data import has_hidden, marked
 from ext_kubernetes.targets import TargetArgs, TimeLimit, missing_namespace_context, target_of
+from ext_sdk.capture_filters import Filter, filtered
+from ext_sdk.capture_filters import NotFound as CaptureNotFound
+from ext_sdk.expect import Searcher
 
 if TYPE_CHECKING:
     from ext_kubernetes.api.client import Client
@@ -30,6 +33,9 @@ class Output(ext_sdk.Args):
     path: Annotated[str, Meta(description="JSONPath: $.status.phase (RFC 9535) or {.status.phase} (kubectl)")]
     default: Annotated[str | UnsetType, Meta(description="Value if the path selects nothing; default: fail")] = UNSET
     decode: Annotated[Literal["none", "base64"], Meta(description="Decoding; base64 for the data of a Secret")] = "none"
+    filters: Annotated[list[Filter], Meta(description="Changes of the value after `decode`, in this order")] = field(
+        default_factory=list
+    )
     secret: Annotated[
         bool,
         Meta(description="Redact the value; later steps can use it as ${NAME.key}. Always true for data of a Secret"),
@@ -92,9 +98,10 @@ def get(args: Get, context: ext_sdk.Context) -> ext_sdk.Result:
     else:
         outputs |= identity(document)
     secret: Outputs = {}
-    for name, output in args.outputs.items():
-        value, hidden = _value(name, output, document, target)
-        (secret if hidden else outputs)[name] = value
+    with Searcher(deadline=context.deadline) as searcher:
+        for name, output in args.outputs.items():
+            value, hidden = _value(name, output, document, target, searcher)
+            (secret if hidden else outputs)[name] = value
     subject = f"{outputs['count']} {target.plural}" if listing else str(target)
     return ext_sdk.Result.ok(f"Got {subject}", outputs=outputs, secret_outputs=secret)
 
@@ -109,7 +116,7 @@ def _list(target: Target, args: Get, context: ext_sdk.Context, client: Client) -
     return {"apiVersion": "v1", "kind": "List", "items": objects}
 
 
-def _value(name: str, output: str | Output, document: Object, target: Target) -> tuple[str, bool]:
+def _value(name: str, output: str | Output, document: Object, target: Target, searcher: Searcher) -> tuple[str, bool]:
     """Return the value of an output, and True if it is secret."""
     path = output if isinstance(output, str) else output.path
     try:
@@ -134,7 +141,15 @@ def _value(name: str, output: str | Output, document: Object, target: Target) ->
             value = base64.b64decode(value, validate=True).decode()
         except (binascii.Error, UnicodeDecodeError) as error:
             raise ext_sdk.OperationFailed(f"outputs.{name}: the value is not base64-encoded text") from error
-    return value, hidden or output.secret
+    hidden = hidden or output.secret
+    try:
+        return filtered(value, output.filters, searcher, secret=hidden), hidden
+    except CaptureNotFound as error:
+        if output.default is not UNSET:
+            return output.default, hidden
+        raise ext_sdk.OperationFailed(
+            f"no value at {path} of {target} after `filters`", error=f"outputs.{name}: found {error}"
+        ) from None
 
 
 OPERATIONS = (

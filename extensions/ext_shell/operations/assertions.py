@@ -2,19 +2,31 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
-from msgspec import UNSET, Meta, UnsetType
+from msgspec import UNSET, Meta, UnsetType, field
 
 import ext_sdk
 from ext_sdk import expect
+from ext_sdk.capture import check_names
 from ext_sdk.expect.check import failures
 from ext_sdk.polling import attempts_until, exponential
-from ext_shell.expectations import AssertFile, check_matching
+from ext_shell.expectations import AssertFile, check_matching, withhold_streams
 from ext_shell.files import workdir_for
+from ext_shell.result import WITHHELD, LineCapture, capture_texts
+
+LABELS = {"output": "the agent's output", "prompt": "the prompt"}
 
 
-class AssertAgent(ext_sdk.Args, any_of=("output", "prompt")):
+class AgentCapture(LineCapture):
+    """Part of the agent's output, or of its prompt, that becomes an output; the entire text by default."""
+
+    from_: Annotated[Literal["output", "prompt"], Meta(description="Text to search")] = field(
+        default="output", name="from"
+    )
+
+
+class AssertAgent(ext_sdk.Args, any_of=("output", "prompt", "capture")):
     """Arguments of `assert-agent`."""
 
     output: Annotated[
@@ -23,10 +35,16 @@ class AssertAgent(ext_sdk.Args, any_of=("output", "prompt")):
     prompt: Annotated[
         expect.Text | UnsetType, Meta(description="Expected prompt of the agent: a text, or an object")
     ] = UNSET
+    capture: Annotated[
+        dict[str, AgentCapture], Meta(description="Parts of the answer or the prompt that become outputs, by name")
+    ] = field(default_factory=dict)
 
 
 def assert_agent(args: AssertAgent, context: ext_sdk.Context) -> ext_sdk.Result:
-    """Check the answer or the prompt of the agent: text, regular expressions, lines, JSON; in the verify phase only."""
+    """Check the answer or the prompt of the agent: text, regular expressions, lines, documents; in verify only.
+
+    `capture` outputs parts of them, such as a value in the answer that later steps use.
+    """
     agent = context.agent
     if agent is None:
         raise ext_sdk.OperationFailed(
@@ -34,23 +52,42 @@ def assert_agent(args: AssertAgent, context: ext_sdk.Context) -> ext_sdk.Result:
             error="expected the agent's prompt and output in context.agent, got none (phase: "
             f"{context.phase or 'unknown'}); hosts send them in the verify phase, so make this a step of verify",
         )
-    texts = (("output", args.output, agent.output), ("prompt", args.prompt, agent.prompt))
-    checks = []
-    with expect.Searcher(deadline=context.deadline) as searcher:
-        for name, expectation, text in texts:
-            if isinstance(expectation, UnsetType):
-                continue
-            if text is None:
-                raise ext_sdk.OperationFailed(
-                    f"the agent's {name} is missing",
-                    error=f"context.agent.{name}: expected the agent's {name}, got none; the host must send it",
-                )
-            where, redact = "the prompt" if name == "prompt" else "the agent's output", context.secrets.redact
-            checks += expect.check_text(
-                expectation, text, where=where, searcher=searcher, redact=redact, workdir=context.workdir
+    check_names(args.capture, {"output", "outputFile"})
+    expectations = {"output": args.output, "prompt": args.prompt}
+    texts = {name: text for name, text in (("output", agent.output), ("prompt", agent.prompt)) if text is not None}
+    used = {name for name, expectation in expectations.items() if expectation is not UNSET}
+    used |= {capture.from_ for capture in args.capture.values()}
+    for name in expectations:
+        if name in used - texts.keys():
+            raise ext_sdk.OperationFailed(
+                f"the agent's {name} is missing",
+                error=f"context.agent.{name}: expected the agent's {name}, got none; the host must send it",
             )
-    outputs = {} if agent.output is None else {"output": agent.output}
-    return expect.conclude(checks, done="Checked the agent", outputs=outputs)
+    with expect.Searcher(deadline=context.deadline) as searcher:
+        captured = capture_texts(args.capture, texts, context, searcher)  # before the checks, which redact secrets
+        checks = []
+        for name, expectation in expectations.items():
+            if not isinstance(expectation, UnsetType):
+                checks += expect.check_text(
+                    expectation,
+                    texts[name],
+                    where=LABELS[name],
+                    searcher=searcher,
+                    redact=context.secrets.redact,
+                    workdir=context.workdir,
+                )
+    checks = withhold_streams(checks, {LABELS[name] for name in captured.withheld}) + captured.failures
+    if checks:
+        result = expect.conclude(checks, done="Checked the agent")
+    else:
+        result = ext_sdk.Result.ok(f"Captured {', '.join(args.capture)} from the agent")
+    if "output" in texts:
+        withheld = "output" in captured.withheld
+        result.outputs["output"] = WITHHELD.text if withheld else texts["output"]
+        result.whole = {"output": WITHHELD.whole} if withheld else {}
+    result.outputs |= captured.values
+    result.secret_outputs = captured.secrets
+    return result
 
 
 def assert_file(args: AssertFile, context: ext_sdk.Context) -> ext_sdk.Result:

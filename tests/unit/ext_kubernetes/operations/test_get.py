@@ -65,6 +65,23 @@ def test_a_secret_output_is_for_later_steps_alone(own_kube: Extension, api: Fake
     assert copied["data"] == {"it": "sesame-opens"}
 
 
+def test_filters_change_outputs_and_show_no_secret(own_kube: Extension, api: FakeApi) -> None:
+    api.put("configmaps", {"metadata": {"name": "c"}, "data": {"image": "registry.example/web:1"}})
+    api.put("secrets", {"metadata": {"name": "s"}, "data": {"user": "YWRhOmhvcnNlLTc="}})
+    image: dict[str, object] = {"path": "$.data.image", "filters": [{"split": "/"}, {"regex": r"\.(.*)"}]}
+    found = own_kube.ok("get", {"resource": "configmap/c", "outputs": {"end": image}})
+    assert found["end"] == "example"
+    wrong = image | {"filters": [{"date": "unix"}]}
+    failed = own_kube.failed("get", {"resource": "configmap/c", "outputs": {"end": wrong}})
+    assert "outputs.end: found a value that filters[0] does not apply to: date" in failed
+    default = own_kube.ok("get", {"resource": "configmap/c", "outputs": {"end": wrong | {"default": "none"}}})
+    assert default["end"] == "none"
+    user = {"path": "$.data.user", "decode": "base64", "filters": [{"date": "unix"}]}
+    hidden = own_kube.failed("get", {"resource": "secret/s", "outputs": {"user": user}})
+    assert "the value is secret, so the reason is not shown" in hidden
+    assert "horse" not in hidden
+
+
 # --- delete ----------------------------------------------------------------------------------------------------------
 
 

@@ -87,6 +87,47 @@ def test_another_answer_fails_and_says_expected_and_got(args: dict[str, object],
     assert told in result.error
 
 
+ANSWER = 'Done, on port 8080.\n\n```json\n{"token": "sesame-opens-it", "short": "x7"}\n```\n'
+
+
+def test_parts_of_an_answer_become_outputs() -> None:
+    capture = {
+        "port": {"regex": r"port (\d+)"},
+        "first": {"line": 1, "filters": [{"split": ","}]},
+        "task": {"from": "prompt", "regex": r"\w+$"},
+    }
+    result = verify({"capture": capture}, answer=ANSWER)
+    assert result.success
+    assert result.message == "Captured port, first, task from the agent"
+    assert result.outputs == {"output": ANSWER, "port": "8080", "first": "Done", "task": "nginx"}
+    checked = verify({"output": {"contains": "Done"}, "capture": capture}, answer=ANSWER)
+    assert checked.message == "Checked the agent: 1 check passed"
+
+
+@pytest.mark.parametrize(
+    ("capture", "told"),
+    [
+        ({"x": {"json": "$.port"}}, "capture x: expected to be found, got output is not JSON"),
+        ({"x": {"line": 9}}, "capture x: expected to be found, got no line 9 in output, which has 5"),
+        ({"output": {"line": 1}}, "capture.output: another output has this name"),
+        ({"x": {"from": "stdout"}}, "capture"),
+    ],
+)
+def test_a_part_that_can_not_be_captured_fails(capture: dict[str, object], told: str) -> None:
+    assert told in str(answered(lambda: verify({"capture": capture}, answer=ANSWER)))
+
+
+def test_captured_secrets_are_for_later_steps_alone() -> None:
+    secret = {"extract": "fenced", "json": "$.token", "secret": True}
+    result = verify({"capture": {"token": secret}}, answer=ANSWER)
+    assert result.secret_outputs == {"token": "sesame-opens-it"}
+    short = secret | {"json": "$.short"}
+    hidden = verify({"output": {"contains": "secret"}, "capture": {"token": short}}, answer=ANSWER)
+    assert "x7" not in hidden.error
+    assert hidden.outputs["output"].startswith("[withheld: ")
+    assert "x7" not in repr(hidden.whole)
+
+
 @pytest.mark.parametrize("context", [{"phase": "setup"}, {"phase": "cleanup"}, {"phase": ""}, {}])
 def test_without_an_agent_it_says_where_it_belongs(context: dict[str, object]) -> None:
     result = assert_agent(context, {"output": {"contains": "x"}})
