@@ -198,6 +198,13 @@ OUTPUTS = {
     | DONE_IF_WAITED
     | FAILED
     | {"seconds?": "duration in seconds, if the wait did not succeed"},
+    "diagnostics": {
+        "file": "path of the file",
+        "problems": "objects that are not ready, restarted containers and warnings, one per line, up to 20",
+        "objects": "number of objects, without pods and events",
+        "pods": "number of pods",
+        "events": "number of events",
+    },
     "exec": {
         "exitCode": "exit code of the command",
         "stdout": "standard output of the command",
@@ -382,6 +389,7 @@ FAILURES = {
         SERVER,
     ),
     "events": ("with `count`, the number of events does not match before `timeout`", NAMESPACE, SERVER),
+    "diagnostics": ("the namespace does not exist", "`file` leads out of the workdir", NAMESPACE, SERVER),
     "exec": (
         POD,
         "the exit code is not 0, or the result does not match `expect`",

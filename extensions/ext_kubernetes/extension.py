@@ -38,6 +38,7 @@ MODULES = {
     "taint": "nodes",
     "drain": "nodes",
     "events": "events",
+    "diagnostics": "diagnostics",
     "exec": "exec",
     "copy": "exec",
     "port-forward": "port_forward",

@@ -1,11 +1,12 @@
-"""ext-kubernetes compares snapshots: changes by users count, those by controllers do not."""
+"""ext-kubernetes reads all objects of a namespace: snapshots, in which changes by users count, and diagnostics."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tests.live.kubernetes import LONG
-from tests.live.manifests import configmap, deployment, pod, service
+from tests.live.manifests import UNAVAILABLE, configmap, deployment, pod, service
 
 if TYPE_CHECKING:
     from tests.live.kubernetes import Kube
@@ -44,3 +45,23 @@ def test_every_kind_of_the_cluster_can_be_kept(kube: Kube, namespace: str) -> No
     outputs = kube.ok("assert-changes", required=[f"{namespace}/cm/it"], only=["**"], timeout=LONG)
     assert f"{namespace}/configmap/it" in outputs["added"].split()
     kube.ok("assert-changes", since="roles", only=["clusterrole*/live-*"], timeout=LONG)
+
+
+def test_the_state_of_a_namespace_is_written_to_a_file(kube: Kube, namespace: str) -> None:
+    kube.ok("apply", manifest=[pod(name="good"), deployment(UNAVAILABLE, replicas=1), service(), configmap()])
+    kube.ok("wait", {"for": "ready"}, resource="pod/good", timeout=LONG)
+    kube.ok("events", resource="deploy/it", count={"gte": 1}, timeout=LONG)
+    outputs = kube.ok("diagnostics", file="story.txt", timeout=LONG)
+    story = Path(outputs["file"]).read_text()
+    assert "Deployment/it: 0 of 1 replicas are available" in outputs["problems"]
+    assert f"Diagnostics of namespace {namespace} at " in story
+    for line in (
+        "Pod/good: ",
+        "  phase Running, node ",
+        "Service/it: ",
+        "ConfigMap/kube-root-ca.crt: ",
+        "  Available=False",
+    ):
+        assert f"\n{line}" in story
+    assert " Deployment/it: Normal ScalingReplicaSet: " in story
+    assert "== Not read ==" not in story

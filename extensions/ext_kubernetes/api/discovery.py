@@ -257,7 +257,7 @@ def _unknown(known: Sequence[Resource], name: str, api_version: str | None) -> U
     elif api_version is not None and api_version not in versions:
         advice = f"it does not have {api_version}; {suggest(api_version, versions)}"
     else:
-        names = [name for resource in known for name in (resource.plural, *resource.short_names)]
+        names = [name for resource in known for name in (resource.plural, *resource.short_names, *resource.categories)]
         advice = suggest(name, dict.fromkeys([*(resource.kind for resource in known), *names]))
     return UnknownKind(
         f"unknown kind {name!r}{where}",

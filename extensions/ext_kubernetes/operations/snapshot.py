@@ -284,6 +284,11 @@ class StateReader:
     def _list(self, what: tuple[Resource, str]) -> list[Object]:
         kind, namespace = what
         query = [("labelSelector", self._scope.selector)] if self._scope.selector else []
+        if self._context.deadline.expired:
+            raise ext_sdk.OperationFailed(
+                f"{kind.name} not read before the deadline",
+                error="the time was over before all kinds were read; `resource` and `exclude` choose fewer",
+            )
         try:
             with error_context(f"failed to read {kind.name}"):
                 return self._client.list(kind, namespace, query, deadline=self._context.deadline)
@@ -311,10 +316,9 @@ class StateReader:
                     found = members(self._client.request("GET", path, deadline=self._context.deadline))
             except Forbidden:  # a user may be allowed to read only what is in it
                 continue
-            except NotFound as error:
+            except NotFound:
                 if missing_ok and chosen:
                     continue
-                error.error += "; create it with create-namespace"
                 raise
             if chosen:
                 for item in [found] if name else items(found, "items"):

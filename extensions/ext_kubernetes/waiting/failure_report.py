@@ -9,7 +9,7 @@ import ext_sdk
 from ext_kubernetes.api.discovery import core_path
 from ext_kubernetes.api.errors import KubernetesError
 from ext_kubernetes.objects.fields import age_of, conditions_of, items, members, named, number, text
-from ext_kubernetes.objects.readiness import describe_containers
+from ext_kubernetes.objects.readiness import describe_containers, readiness_of
 from ext_kubernetes.targets import namespace_missing
 
 if TYPE_CHECKING:
@@ -64,7 +64,8 @@ def wait_failure(
         lines.append(f"the last poll failed: {outcome.last_error.error}")
     report = list(lines)
     reporter = _ObjectReporter(context, client, silent=outcome.last_error is not None)
-    for index, item in enumerate(result.objects[:MOST_FILE_OBJECTS] if describe else ()):
+    objects = sorted(result.objects if describe else (), key=lambda item: readiness_of(item).state == "ready")
+    for index, item in enumerate(objects[:MOST_FILE_OBJECTS]):  # those that are not ready first
         short, complete = reporter.describe(item)
         lines += short if index < MOST_OBJECTS else []
         report += complete

@@ -163,7 +163,7 @@ def test_a_namespace_that_is_deleted_takes_all_with_it(kube: Extension, cluster:
     cluster.remove("namespaces", "other")
     removed = kube.ok("assert-changes", {"required": ["**"]})["removed"]
     assert removed.split() == ["configmap/one", "namespace/other"]
-    assert "create it with create-namespace" in kube.failed("assert-changes", {"since": "chosen"})
+    assert "failed to read the objects in namespace other" in kube.failed("assert-changes", {"since": "chosen"})
     assert "failed to read the objects in namespace other" in kube.failed("snapshot", {"namespace": "other"})
 
 

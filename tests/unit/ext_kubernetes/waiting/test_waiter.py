@@ -343,8 +343,11 @@ def test_a_wait_on_several_kinds_ends_with_the_last_of_them(kube: Extension, api
 def test_the_objects_of_several_kinds_are_named_with_their_kinds(kube: Extension, api: FakeApi) -> None:
     api.put("services", {"metadata": {"name": "it"}})
     api.put("pods", {"metadata": {"name": "it"}, "status": {"phase": "Pending"}})
-    told = kube.failed("wait", {"resource": "all", "for": "ready", "timeout": "0s"})
-    assert "expected objects of all in namespace default: ready; last found 1 of 2 (pod/it: phase is Pending" in told
+    told = kube.failed("wait", {"resource": "svc,pods", "for": "ready", "timeout": "0s"})
+    assert (
+        "expected objects of svc, pods in namespace default: ready; last found 1 of 2 (pod/it: phase is Pending" in told
+    )
+    assert told.index("Pod/it: ") < told.index("Service/it: ")  # what is not ready comes first
     told = kube.failed("assert", {"resource": "pods,svc", "absent": True, "timeout": "0s"})
     assert "expected objects of pods, svc in namespace default to be absent" in told
     assert "2 of 2 as expected: pod/it, service/it" in told
