@@ -51,10 +51,10 @@ def test_the_state_of_a_namespace_is_written_to_a_file(kube: Kube, namespace: st
     kube.ok("apply", manifest=[pod(name="good"), deployment(UNAVAILABLE, replicas=1), service(), configmap()])
     kube.ok("wait", {"for": "ready"}, resource="pod/good", timeout=LONG)
     kube.ok("events", resource="deploy/it", count={"gte": 1}, timeout=LONG)
-    outputs = kube.ok("diagnostics", file="story.txt", timeout=LONG)
-    story = Path(outputs["file"]).read_text()
+    outputs = kube.ok("diagnostics", file="report.txt", timeout=LONG)
+    report = Path(outputs["file"]).read_text()
     assert "Deployment/it: 0 of 1 replicas are available" in outputs["problems"]
-    assert f"Diagnostics of namespace {namespace} at " in story
+    assert f"Diagnostics of namespace {namespace} at " in report
     for line in (
         "Pod/good: ",
         "  phase Running, node ",
@@ -62,6 +62,6 @@ def test_the_state_of_a_namespace_is_written_to_a_file(kube: Kube, namespace: st
         "ConfigMap/kube-root-ca.crt: ",
         "  Available=False",
     ):
-        assert f"\n{line}" in story
-    assert " Deployment/it: Normal ScalingReplicaSet: " in story
-    assert "== Not read ==" not in story
+        assert f"\n{line}" in report
+    assert " Deployment/it: Normal ScalingReplicaSet: " in report
+    assert "== Not read ==" not in report

@@ -52,17 +52,17 @@ def crashing(api: FakeApi) -> FakeApi:
 
 
 def read(kube: Extension, **args: object) -> tuple[dict[str, str], str]:
-    outputs = kube.ok("diagnostics", {"file": "out/story.txt", **args})
-    assert outputs["file"] == str(kube.workdir / "out" / "story.txt")
+    outputs = kube.ok("diagnostics", {"file": "out/report.txt", **args})
+    assert outputs["file"] == str(kube.workdir / "out" / "report.txt")
     return outputs, Path(outputs["file"]).read_text()
 
 
 def test_the_file_has_problems_objects_pods_events_and_logs(kube: Extension, crashing: FakeApi) -> None:
-    outputs, story = read(kube)
-    sections = [line for line in story.split("\n") if line.startswith("==")]
+    outputs, report = read(kube)
+    sections = [line for line in report.split("\n") if line.startswith("==")]
     assert sections == ["== Problems ==", "== Objects ==", "== Pods ==", "== Events, the oldest first ==", "== Logs =="]
     assert outputs["message"] == (
-        "Wrote the state of 4 objects, 2 pods and 2 events in namespace default to out/story.txt; "
+        "Wrote the state of 4 objects, 2 pods and 2 events in namespace default to out/report.txt; "
         "3 problems: Deployment/web: 0 of 1 replicas are available"
     )
     assert (outputs["objects"], outputs["pods"], outputs["events"]) == ("4", "2", "2")
@@ -71,23 +71,23 @@ def test_the_file_has_problems_objects_pods_events_and_logs(kube: Extension, cra
         "Pod/web-1: container app is terminated: Error (with exit code 127, Error), 3 restarts"
     )
     assert problems[2] == "2026-11-23T10:00:02Z Pod/web-1: Warning Reason (2 times): about b and more"
-    assert "  Available=False (MinimumReplicasUnavailable)\n" in story
-    assert "  phase Running, node worker\n" in story
-    assert "  container side is waiting: ContainerCreating\n" in story
-    assert story.index("Normal Reason (2 times): about a") < story.rindex("Warning Reason (2 times): about b")
+    assert "  Available=False (MinimumReplicasUnavailable)\n" in report
+    assert "  phase Running, node worker\n" in report
+    assert "  container side is waiting: ContainerCreating\n" in report
+    assert report.index("Normal Reason (2 times): about a") < report.rindex("Warning Reason (2 times): about b")
 
 
 def test_the_last_lines_of_logs_are_read_also_those_before_a_restart(kube: Extension, crashing: FakeApi) -> None:
-    _, story = read(kube, tail=3)
+    _, report = read(kube, tail=3)
     assert (
         "Pod/web-1, container app now:\n"
         "  | line 29\n"
         "  | \ufffd[31msh: nosuchcommand: not found\n"
         "  | connecting with (hidden value of a Secret)\n"
-    ) in story
-    assert "Pod/web-1, container app before its last restart:\n  | line 29\n" in story
-    assert "container side" not in story.partition("== Logs ==")[2]
-    assert PASSWORD not in story
+    ) in report
+    assert "Pod/web-1, container app before its last restart:\n  | line 29\n" in report
+    assert "container side" not in report.partition("== Logs ==")[2]
+    assert PASSWORD not in report
     assert "== Logs ==" not in read(kube, tail=0)[1]
 
 
@@ -100,16 +100,16 @@ def test_the_file_is_an_artifact_if_it_has_no_name(kube: Extension, crashing: Fa
 def test_kinds_and_logs_that_can_not_be_read_are_named(kube: Extension, crashing: FakeApi) -> None:
     crashing.faults.append(Fault(path="/secrets$", status=403, reason="Forbidden", message="not allowed"))
     crashing.logs.clear()
-    outputs, story = read(kube)
-    assert "== Not read ==\nsecrets: " in story
-    assert "container app now:\n  not read: " in story
+    outputs, report = read(kube)
+    assert "== Not read ==\nsecrets: " in report
+    assert "container app now:\n  not read: " in report
     assert outputs["objects"] == "3"
 
 
 def test_nothing_is_wrong_in_an_empty_namespace(kube: Extension) -> None:
-    outputs, story = read(kube)
+    outputs, report = read(kube)
     assert outputs["message"].endswith("; no problems found")
-    assert "== Problems ==\nnone found\n" in story
+    assert "== Problems ==\nnone found\n" in report
 
 
 def test_without_a_namespace_there_is_nothing_to_read(kube: Extension, api: FakeApi) -> None:
