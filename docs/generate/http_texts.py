@@ -47,6 +47,22 @@ OUTPUTS = {
         "data": "member `data` of the response, as JSON",
         "errors?": "member `errors` of the response as JSON, if there are any",
     },
+    "websocket": {
+        "status": "status of the handshake, such as `101`, if there is a response",
+        "messages": 'received messages as a JSON array; a binary one is `{"base64": ...}`',
+        "messagesFile?": "path of a file with all messages, if `messages` is shortened",
+        "sent": "number of messages sent",
+        "received": "number of messages received",
+        "subprotocol": "subprotocol that the server selected; empty for none",
+        "closeCode?": "code of the server's close frame, if the server closed the connection: 1005 for none in the "
+        "frame, 1006 without a frame",
+        "closeReason?": "reason of the server's close frame; or what happened instead of it",
+        "duration": "duration, such as `12ms`",
+        "url": "URL of the WebSocket; after a redirect it differs from the given one",
+        "attempts": "number of handshakes",
+        "failure?": OUTCOME["failure?"],
+        "NAME?": RESPONSE["NAME?"],
+    },
     "session": {"name": "name of the session"},
     "mock-start": {
         "name": "name of the mock",
@@ -55,7 +71,11 @@ OUTPUTS = {
         "caFile?": "path of the certificate authority to trust, if `tls` is given",
         "journalFile": MOCK["journalFile"],
     },
-    "mock-verify": MOCK | {"NAME?": "captured part of a request, if a `capture` in `calls` has this name"},
+    "mock-verify": MOCK
+    | {
+        "done": "`true` if all checks passed, `false` if the time was up",
+        "NAME?": "captured part of a request, if a `capture` in `calls` has this name",
+    },
     "mock-update": MOCK | {"routes": "names of the routes in their order, as JSON; `calls` are those before this step"},
     "mock-stop": MOCK | {"routes": "number of calls of each route, as JSON"},
 }
@@ -92,6 +112,15 @@ FAILURES = {
         UNREACHABLE,
         "the response contains `errors`, unless `expect` accepts them, or neither data nor errors",
         "the response does not match `expect`",
+        REFUSED,
+        CAPTURE,
+    ),
+    "websocket": (
+        UNREACHABLE,
+        "the status of the handshake is not 101, or the response does not match `expect`",
+        "a message does not match, does not come in time, or comes during `silence`",
+        "the server closes the connection before the last turn, or not as `expect.close` requires",
+        "a message is larger than `maxMessage`, or a frame is not valid",
         REFUSED,
         CAPTURE,
     ),
@@ -210,6 +239,28 @@ EXAMPLES: dict[str, dict[str, list[tuple[str, dict[str, object]]]]] = {
                     },
                 },
             )
+        ],
+    },
+    "websocket": {
+        "Captured parts of a conversation, and a handshake that is refused": [
+            (
+                "websocket",
+                {
+                    "url": "ws://127.0.0.1:8080/chat",
+                    "messages": [
+                        {"receive": 1},
+                        {"send": "a lamp, please"},
+                        {"expect": {"json": [{"path": "$.op", "equals": "news"}]}, "type": "text", "within": "10s"},
+                        {"receive": 1},
+                        {"silence": "100ms"},
+                    ],
+                    "capture": {
+                        "greeting": {"message": 1},
+                        "id": {"json": "$.id"},
+                    },
+                },
+            ),
+            ("websocket", {"url": "ws://127.0.0.1:8080/items/7", "expect": {"status": 200}}),
         ],
     },
     "session": {

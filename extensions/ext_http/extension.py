@@ -16,6 +16,7 @@ MODULES = {
     "wait": "wait",
     "download": "download",
     "graphql": "request",
+    "websocket": "websocket",
     "session": "session",
     "mock-start": "mock",
     "mock-verify": "mock",

@@ -14,7 +14,7 @@ from ext_http.request.send import RequestSpec
 from ext_http.response.events import MEDIA_TYPE, events_json
 from ext_http.response.expectations import DEFAULT_STATUS, Expect
 from ext_http.response.header_check import cookies_of
-from ext_http.response.outcome import RequestExpect, check_failure, check_outcome
+from ext_http.response.outcome import OutcomeExpect, RequestExpect, check_failure, check_outcome
 from ext_sdk.capture import CaptureArgs, Captured, capture_all, check_names, find_in_text
 from ext_sdk.capture_filters import NotFound
 from ext_sdk.core.text import counted
@@ -34,7 +34,7 @@ JsonType = Literal["null", "boolean", "integer", "number", "string", "array", "o
 
 NOTHING_CAPTURED = Captured()  # never changed
 # Names of the other outputs of operations with captures.
-RESERVED = frozenset({"status", "body", "bodyFile", "duration", "url", "attempts", "failure"})
+RESERVED = frozenset({"status", "body", "bodyFile", "duration", "url", "attempts", "failure", "done"})
 
 
 class Capture(CaptureArgs):
@@ -124,6 +124,13 @@ class HasTls(Protocol):
 
     @property
     def tls(self) -> TlsArgs: ...
+
+
+class OutcomeArgs(HasTls, Protocol):
+    """Arguments of an operation that may expect a failure."""
+
+    @property
+    def expect(self) -> OutcomeExpect: ...
 
 
 class ResponseArgs(HasTls, Protocol):
@@ -224,7 +231,7 @@ def request_spec(args: CheckedRequestArgs) -> RequestSpec:
 
 
 def failure_result(
-    args: CheckedRequestArgs, failure: ExchangeFailed, prepared: PreparedRequest, *, attempts: int, seconds: float
+    args: OutcomeArgs, failure: ExchangeFailed, prepared: PreparedRequest, *, attempts: int, seconds: float
 ) -> ext_sdk.Result:
     """Return the result of an exchange that failed although a failure was expected: success if it is that one.
 

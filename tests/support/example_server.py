@@ -5,6 +5,10 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from wsproto.connection import Connection, ConnectionType
+from wsproto.events import CloseConnection, Event, TextMessage
+from wsproto.utilities import generate_accept_token
+
 from tests.support.http_stub import Asked, Handler, Stub
 
 if TYPE_CHECKING:
@@ -15,6 +19,32 @@ EXAMPLE_SERVER = "127.0.0.1:8080"  # as examples name it; it runs on another por
 
 def _graphql(handler: Handler, asked: Asked) -> None:
     handler.json({"data": {"item": {"name": "lamp"}}})
+
+
+def _chat(handler: Handler, asked: Asked) -> None:
+    """Greet over a WebSocket, and confirm each message."""
+    key = asked.header("Sec-WebSocket-Key")
+    if key is None:
+        handler.answer(426, "this is a WebSocket", {"Upgrade": "websocket"})
+        return
+    accept = generate_accept_token(key.encode()).decode()
+    upgrade = "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+    handler.begin(f"{upgrade}Sec-WebSocket-Accept: {accept}\r\n\r\n")
+    frames = Connection(ConnectionType.SERVER)
+
+    def send(event: Event) -> None:
+        handler.wfile.write(frames.send(event))
+
+    send(TextMessage("welcome"))
+    while data := handler.connection.recv(65536):
+        frames.receive_data(data)
+        for event in frames.events():
+            if isinstance(event, TextMessage):
+                send(TextMessage('{"op": "news"}'))
+                send(TextMessage('{"op": "added", "id": 7}'))
+            elif isinstance(event, CloseConnection):
+                send(event.response())
+                return
 
 
 @contextmanager
@@ -32,4 +62,5 @@ def example_server() -> Iterator[Stub]:
         server.says("/events", events, Content_Type="text/event-stream")
         cookie = "sid=battery-staple-7; HttpOnly; SameSite=Lax; Max-Age=1800"
         server.does("/login", lambda handler, asked: handler.answer(200, "", {"Set-Cookie": cookie}))
+        server.does("/chat", _chat)
         yield server

@@ -19,7 +19,7 @@ from ext_sdk.core import __version__
 
 from .decoding import CODINGS, Undecodable, decode
 from .errors import REMEDIES, ExchangeFailed, failure_of
-from .network import Backend, Stream, current
+from .network import Backend, Stream, Upgraded, current
 from .response import Response
 from .settings import Settings
 from .tls import create_context, expiry_of
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
     Sink = Callable[[bytes], object]
     Enough = Callable[[bytes], bool]
+    Converse = Callable[[Upgraded, Sequence[tuple[str, str]]], None]
 
 BODY_LIMIT = "body_limit"  # extension of a request: bytes of the response body to read, before content decoding
 LIMITED_BODY = "limited_body"  # extension of a response: its LimitedBody
@@ -154,6 +155,7 @@ CERTIFICATE_REMEDIES = {  # by a part of the reason; the usual one is to trust t
     "expired": "renew the certificate, or accept it with `tls.insecure: true`",
     "not yet valid": "renew the certificate, or accept it with `tls.insecure: true`",
 }
+SWITCHING_PROTOCOLS = 101
 USER_AGENT = f"ext-http/{__version__} gevals-extensions"
 
 
@@ -200,6 +202,7 @@ class Client:
         limit: int,
         sink: Sink | None = None,
         enough: Enough | None = None,
+        converse: Converse | None = None,
     ) -> Response:
         """Send one request and return its response; redirects are not followed.
 
@@ -207,6 +210,8 @@ class Client:
             limit: bytes of the body, decoded, that are kept.
             sink: receives the body of a response with status 200 to 299, piece by piece; such a response has no body.
             enough: receives the body, too; if it returns True, or time is up, the response is complete as it is.
+            converse: called with the connection and the headers of a response with status 101; the connection is
+                closed afterwards.
 
         Raises:
             ExchangeFailed: no complete response before the deadline.
@@ -214,7 +219,7 @@ class Client:
         begun = time.monotonic()
         try:
             with deadline:
-                return self._exchange(outgoing, limit, sink, begun, enough)
+                return self._exchange(outgoing, limit, begun, sink=sink, enough=enough, converse=converse)
         except (_Incomplete, httpx2.HTTPError) as error:
             cause = error.cause if isinstance(error, _Incomplete) else error
             timed_out = isinstance(cause, httpx2.TimeoutException) and not deadline.deadline.stopped.is_set()
@@ -233,7 +238,14 @@ class Client:
             raise failure from cause
 
     def _exchange(
-        self, outgoing: Outgoing, limit: int, sink: Sink | None, begun: float, enough: Enough | None
+        self,
+        outgoing: Outgoing,
+        limit: int,
+        begun: float,
+        *,
+        sink: Sink | None,
+        enough: Enough | None,
+        converse: Converse | None,
     ) -> Response:
         # Header values in UTF-8, as most servers read them.
         headers = [(name.encode(), value.encode()) for name, value in outgoing.headers]
@@ -246,11 +258,18 @@ class Client:
         received = self._transmit(request) if outgoing.digest is None else self._digest(request, outgoing.digest)
         truncated, problem, expires = False, None, None
         kept = BytesIO()
+        network = received.extensions.get("network_stream")
+        response_headers = [(name.decode("latin-1"), value.decode("latin-1")) for name, value in received.headers.raw]
         try:
             if request.url.scheme == "https":
-                expires = expiry_of(received.extensions.get("network_stream"))
+                expires = expiry_of(network)
             write = sink if sink and received.status_code // 100 == 2 else kept.write
-            truncated = _read_body(received, limit, write, enough)
+            if converse and received.status_code == SWITCHING_PROTOCOLS:
+                if network is None:
+                    raise httpx2.RemoteProtocolError("a recorded response has no connection for another protocol")
+                converse(Upgraded(network), response_headers)
+            else:
+                truncated = _read_body(received, limit, write, enough)
         except httpx2.HTTPError as error:
             problem = error
         finally:
@@ -260,7 +279,7 @@ class Client:
             status=received.status_code,
             reason=received.reason_phrase if received.http_version != "HTTP/2" else "",
             http_version=received.http_version,
-            headers=tuple([(name.decode("latin-1"), value.decode("latin-1")) for name, value in received.headers.raw]),
+            headers=tuple(response_headers),
             body=kept.getvalue(),
             truncated=truncated,
             encoded_size=received.num_bytes_downloaded,

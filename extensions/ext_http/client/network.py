@@ -274,3 +274,30 @@ class Stream(httpcore2.NetworkStream):
         if info == "is_readable":  # of an idle connection: the server closed it, or sent bytes without a request
             return self._socket.fileno() < 0 or _ready(self._socket, select.POLLIN, 0)
         return {"socket": self._socket}.get(info)
+
+
+class Upgraded:
+    """Connection after a response with status 101, on which both sides use another protocol."""
+
+    def __init__(self, stream: httpcore2.NetworkStream) -> None:
+        self._stream = stream
+
+    def read(self, deadline: ext_sdk.Deadline) -> bytes | None:
+        """Return received bytes; b"" at their end, None if the time is over. Raises OSError if the connection broke."""
+        try:
+            with ExchangeDeadline(deadline):
+                return self._stream.read(PEEK_BYTES)
+        except httpcore2.ReadTimeout:
+            return None
+        except httpcore2.ReadError as error:
+            raise OSError(str(error).partition(": ")[2]) from error
+
+    def write(self, data: bytes, deadline: ext_sdk.Deadline) -> None:
+        """Send bytes. Raises OSError if the connection broke, TimeoutError if the server did not read them in time."""
+        try:
+            with ExchangeDeadline(deadline):
+                self._stream.write(data)
+        except httpcore2.WriteTimeout as error:
+            raise TimeoutError("the server did not read the message before the deadline") from error
+        except httpcore2.WriteError as error:
+            raise OSError(str(error).partition(": ")[2]) from error

@@ -89,7 +89,8 @@ def check(url: str, field: str = "url") -> None:
         raise ext_sdk.InvalidArgs(field, f"expected a URL, found {url!r:.200}: {error}") from None
     if parts.scheme not in DEFAULT_PORTS:
         found = f"{parts.scheme}://" if "://" in url else f"{url!r:.200}"
-        raise ext_sdk.InvalidArgs(field, f"expected a URL with http:// or https://, found {found}")
+        hint = "; the operation websocket opens it" if parts.scheme in {"ws", "wss"} else ""
+        raise ext_sdk.InvalidArgs(field, f"expected a URL with http:// or https://, found {found}{hint}")
     if not parts.hostname or port == 0:
         raise ext_sdk.InvalidArgs(field, f"expected a URL with a host, found {url!r:.200}")
 

@@ -16,6 +16,7 @@ from msgspec import UNSET, Meta, UnsetType, field
 import ext_sdk
 from ext_http.client.response import values_of
 from ext_http.response.header_check import header_value_problem
+from ext_sdk.args import Scalar, scalar_text
 from ext_sdk.expect.check import Json  # noqa: TC001 - msgspec reads it
 from ext_sdk.expect.json_equality import MISSING, NotJson, parse
 from ext_sdk.files import Workdir, os_errors
@@ -171,6 +172,11 @@ _BODIES = ("text", "json", "file", "base64")
 _COMPUTED = ("content-length", "transfer-encoding")
 
 
+def header_texts(values: Scalar | list[Scalar]) -> list[str]:
+    """Return the values of a header as texts."""
+    return [scalar_text(value) for value in (values if isinstance(values, list) else [values])]
+
+
 class Answer(ext_sdk.Args):
     """Response of a route, or a fault instead of it.
 
@@ -180,7 +186,7 @@ class Answer(ext_sdk.Args):
 
     status: Annotated[int, Meta(ge=200, le=599, description="Status code")] = 200
     headers: Annotated[
-        dict[Name, str | list[str]],
+        dict[Name, Scalar | list[Scalar]],
         Meta(description="Headers; a list repeats one. The default Content-Type depends on the kind of body"),
     ] = field(default_factory=dict)
     text: Annotated[
@@ -220,7 +226,7 @@ class Answer(ext_sdk.Args):
         for name, values in self.headers.items():
             if name.lower() in _COMPUTED:
                 raise ValueError(f"{name} is computed from the body; set `chunked` or `fault` instead")
-            for value in [values] if isinstance(values, str) else values:
+            for value in header_texts(values):
                 if problem := header_value_problem(value):
                     raise ValueError(f"headers.{name}: {problem}")
         for name in ("delay", "drip"):
@@ -233,7 +239,7 @@ class Answer(ext_sdk.Args):
 
     def template_problem(self, parameters: frozenset[str] | None) -> str:
         """Return the first invalid reference to the request, or ""; see the function of this name."""
-        values: list[object] = [*self.headers.values(), self.text, self.json]
+        values: list[object] = [*map(header_texts, self.headers.values()), self.text, self.json]
         return next(filter(None, (template_problem(value, parameters) for value in values)), "")
 
 
@@ -325,7 +331,7 @@ class Renderer:
         template = Template(request)
         headers: list[tuple[str, str]] = []
         for name, values in answer.headers.items():
-            headers += [(name, template.fill(value)) for value in ([values] if isinstance(values, str) else values)]
+            headers += [(name, template.fill(value)) for value in header_texts(values)]
         body: bytes | None = None if answer.status in STATUS_WITHOUT_BODY else b""
         kind = ""
         if isinstance(answer.text, str):

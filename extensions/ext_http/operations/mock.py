@@ -24,6 +24,7 @@ from ext_sdk.capture import Captured, check_names
 from ext_sdk.core.text import counted, suggest
 from ext_sdk.expect import Check, Integer, Searcher, check_integer, passed, summary
 from ext_sdk.expect.check import failures, quoted
+from ext_sdk.expect.numbers import largest
 from ext_sdk.files import os_errors
 from ext_sdk.polling import attempts_until, interruptible
 
@@ -183,7 +184,7 @@ def create_mock(args: MockStart, context: ext_sdk.Context) -> Mock:
     return mock
 
 
-RESERVED = frozenset({"calls", "unmatched", "state", "journalFile"})  # names of the outputs of `mock-verify`
+RESERVED = frozenset({"calls", "unmatched", "recorded", "state", "journalFile", "done"})  # outputs of `mock-verify`
 
 
 class MockUpdate(ext_sdk.Args, any_of=("routes", "remove", "state", "clear_journal")):
@@ -252,6 +253,7 @@ class MockVerify(ext_sdk.Args, any_of=("calls", "unmatched", "state")):
     timeout: Annotated[
         ext_sdk.Duration | UnsetType, Meta(description="Maximum wait until all checks pass; checks once by default")
     ] = UNSET
+    on_timeout: ext_sdk.OnTimeout = "fail"
 
     def __post_init__(self) -> None:
         if self.in_order and len(self.calls) < 2:
@@ -278,7 +280,7 @@ def mock_verify(args: MockVerify, context: ext_sdk.Context) -> ext_sdk.Result:
     with Searcher() as searcher:
         check_context = CheckContext(context.workdir, searcher, mock.journal.redact)
         verification = Verification(args.calls, mock.router.known, mock.journal, check_context)
-        checks = _verify(args, context.deadline, mock, verification)
+        checks, hopeless = _verify(args, context.deadline, mock, verification)
         captured = verification.capture(context.secrets) if passed(checks) else Captured()
         checks += captured.failures
         if captured.secrets:
@@ -291,18 +293,23 @@ def mock_verify(args: MockVerify, context: ext_sdk.Context) -> ext_sdk.Result:
         responses = counted(len(failed), "response")
         message += f"; {responses} failed, first #{failed[0].number}: {mock.journal.redact(failed[0].problem)}"
     if passed(checks):
-        outputs = mock.counts() | captured.values
+        outputs = mock.counts() | {"done": True} | captured.values
         return ext_sdk.Result.ok(message, outputs=outputs, secret_outputs=captured.secrets)
     received = counted(mock.journal.count, "request")
     lines = [*failures(checks), f"mock {mock.name!r} received {received}, see {mock.journal.path}"]
     if problems := mock.journal.problems:
         lines.append(f"received bytes that were not valid requests: {'; '.join(problems[-MAX_SHOWN:])}")
-    return ext_sdk.Result.failed(message, error="\n".join(lines), outputs=mock.counts())
+    result = ext_sdk.Result.failed(message, error="\n".join(lines), outputs=mock.counts())
+    timed_out = not hopeless and not captured.failures and not context.deadline.stopped.is_set()
+    return ext_sdk.conclude_wait(result, args.on_timeout, timed_out=timed_out, last_seen=received)
 
 
-def _verify(args: MockVerify, deadline: ext_sdk.Deadline, mock: Mock, verification: Verification) -> list[Check]:
-    """Return the first checks that pass, or those at the deadline."""
-    journal, count, checks = mock.journal, 0, []
+def _verify(
+    args: MockVerify, deadline: ext_sdk.Deadline, mock: Mock, verification: Verification
+) -> tuple[list[Check], bool]:
+    """Return the first checks that pass, or those at the deadline; and True if waiting for more requests can't help."""
+    journal, count, hopeless = mock.journal, 0, False
+    checks: list[Check] = []
     if isinstance(args.timeout, UnsetType):
         deadline = deadline.limit(0)
     new_call = interruptible(lambda seconds: journal.wait(count, seconds), deadline)
@@ -321,9 +328,12 @@ def _verify(args: MockVerify, deadline: ext_sdk.Deadline, mock: Mock, verificati
         if isinstance(args.state, str):
             found = mock.router.state
             checks.append(Check(found == args.state, "to be", quoted(args.state), quoted(found), where="state"))
-        if passed(checks) or verification.exceeded:
+        hopeless = verification.exceeded or not journal.complete
+        if not isinstance(args.unmatched, UnsetType) and (most := largest(args.unmatched)) is not None:
+            hopeless = hopeless or journal.unmatched > most  # this number only grows
+        if passed(checks) or hopeless:
             break
-    return checks
+    return checks, hopeless
 
 
 class MockStop(ext_sdk.Args):

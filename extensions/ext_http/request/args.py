@@ -9,6 +9,7 @@ from msgspec import UNSET, Meta, UnsetType, field
 import ext_sdk
 from ext_http.client.settings import HttpVersion  # noqa: TC001 - msgspec reads it
 from ext_http.host_patterns import check_pattern
+from ext_sdk.args import Scalar  # noqa: TC001 - msgspec reads it
 
 from .auth import Auth  # noqa: TC001 - msgspec reads it
 from .body import Body, Values  # noqa: TC001 - msgspec reads them
@@ -47,7 +48,7 @@ class ServerArgs(ext_sdk.Args):
         str, Meta(min_length=1, description="http:// or https:// URL; one that begins with / is relative to baseUrl")
     ]
     headers: Annotated[
-        dict[str, str | bool | int | float | FromEnv | list[str]],
+        dict[str, Scalar | FromEnv | list[Scalar]],
         Meta(description="Headers; a list repeats one. Values are redacted if the name looks secret"),
     ] = field(default_factory=dict)
     secret_headers: Annotated[

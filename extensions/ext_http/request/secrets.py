@@ -10,6 +10,7 @@ from msgspec import Meta
 
 import ext_sdk
 from ext_http.mock.registry import Mocks
+from ext_sdk.args import Scalar, scalar_text
 from ext_sdk.files import Workdir, os_errors
 
 
@@ -23,15 +24,15 @@ class FromEnv(ext_sdk.Args):
 Secret = str | FromEnv
 
 
-def resolve_value(value: str | FromEnv, field: str, context: ext_sdk.Context) -> str:
-    """Return a value; one from the extension's own environment is redacted from here on.
+def resolve_value(value: Scalar | FromEnv, field: str, context: ext_sdk.Context) -> str:
+    """Return a value as text; one from the extension's own environment is redacted from here on.
 
     Raises:
         InvalidArgs: the variable is missing.
     """
     if isinstance(value, FromEnv):
         return context.env[value.env] if value.env in context.env else resolve_secret(value, field, context)
-    return value
+    return scalar_text(value)
 
 
 def resolve_secret(secret: Secret, field: str, context: ext_sdk.Context) -> str:

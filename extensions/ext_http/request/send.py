@@ -22,7 +22,6 @@ from ext_http.config import HttpConfig
 from ext_http.mock.registry import Mocks
 from ext_http.response.events import EventParser
 from ext_http.response.header_check import header_value_problem
-from ext_sdk.args import scalar_text
 from ext_sdk.core.redaction.secret_names import looks_secret
 from ext_sdk.files import Workdir, os_errors
 
@@ -34,7 +33,7 @@ from .session_store import Session, Sessions
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from ext_http.client.client import Outgoing
+    from ext_http.client.client import Converse, Outgoing
     from ext_http.client.response import Response
     from ext_http.client.url import Origin, Target
 
@@ -47,6 +46,7 @@ _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")  # RFC 9110, 5.6.2
 COMPUTED = frozenset({"content-length", "transfer-encoding", "connection", "upgrade", "te", "trailer"})
 BODY_HEADERS = frozenset({"content-type", "content-encoding", "content-language", "content-location"})
 CREDENTIALS = frozenset({"authorization", "proxy-authorization", "cookie", "cookie2"})
+_WEBSOCKET = re.compile(r"(?i)^ws(?=s?://)")
 _SCHEME = re.compile(r"(?i)(?:bearer|basic|token|apikey) +")
 
 
@@ -185,6 +185,18 @@ REDIRECTS = frozenset({301, 302, 303, 307, 308})
 MAX_TOKEN_RESPONSE = 1024 * 1024  # bytes of a token endpoint's response
 
 
+class Upgrade(NamedTuple):
+    """Change to another protocol on the connection of a request.
+
+    Attributes:
+        headers: that request it.
+        converse: called with the connection and the headers of a response with status 101.
+    """
+
+    headers: Sequence[tuple[str, str]]
+    converse: Converse
+
+
 class RequestSpec(NamedTuple):
     """Request apart from its server.
 
@@ -194,6 +206,7 @@ class RequestSpec(NamedTuple):
         path_as_is: send path and query of the URL without normalization.
         events: number of events after which to stop reading; 0 reads the complete response.
         fresh: open a new connection, because that is what is checked.
+        upgrade: None for HTTP only.
     """
 
     method: str = ""
@@ -204,6 +217,7 @@ class RequestSpec(NamedTuple):
     path_as_is: bool = False
     events: int = 0
     fresh: bool = False
+    upgrade: Upgrade | None = None
 
 
 class PreparedRequest:
@@ -239,9 +253,8 @@ class PreparedRequest:
             for name, value in self._session.headers.items():
                 headers.set(name, value, "headers", secret=name.lower() in self._session.secret_headers)
         for name, given in args.headers.items():
-            if isinstance(given, (bool, int, float)):
-                given = scalar_text(given)  # noqa: PLW2901
-            values = given if isinstance(given, list) else resolve_value(given, f"headers.{name}", context)
+            each = given if isinstance(given, list) else [given]
+            values = [resolve_value(value, f"headers.{name}", context) for value in each]
             headers.set(name, values, "headers")
         for name, secret in args.secret_headers.items():
             headers.set(name, resolve_secret(secret, f"secretHeaders.{name}", context), "secretHeaders", secret=True)
@@ -316,6 +329,8 @@ class PreparedRequest:
         if self._session and (other_origin or "cookie" not in self._headers):
             cookie = self._session.cookies.header(hop.target.url)
             headers += [("Cookie", cookie)] if cookie else []
+        if self._spec.upgrade:
+            headers += self._spec.upgrade.headers
         if "accept-encoding" not in self._headers:
             headers.append(("Accept-Encoding", ACCEPT_ENCODING))
         settings = build_settings(self._args, hop.target.origin, hop.guard, self._context, other_origin=other_origin)
@@ -339,7 +354,8 @@ class PreparedRequest:
         try:
             enough = EventParser(self._spec.events).feed if self._spec.events else None
             exchange, limit = ExchangeDeadline(deadline, connect), self._spec.max_body
-            return client.send(outgoing, exchange, limit=limit, sink=sink, enough=enough)
+            converse = self._spec.upgrade.converse if self._spec.upgrade else None
+            return client.send(outgoing, exchange, limit=limit, sink=sink, enough=enough, converse=converse)
         except ExchangeFailed as failure:
             if received := failure.response:
                 body = excerpt(received, self._context.secrets)
@@ -399,6 +415,9 @@ def _target_of(url: str, spec: RequestSpec, session: Session | None, context: ex
         InvalidArgs: the URL is not valid, or the base URL is missing.
     """
     given, query = context.given.get("url", url), spec.query
+    if spec.upgrade:  # a WebSocket is opened by an HTTP request to the same host
+        url = _WEBSOCKET.sub("http", url)
+        given = _WEBSOCKET.sub("http", given) if isinstance(given, str) else given
     if url.startswith("/"):
         base, base_given = (session.base_url, session.base_given) if session else ("", "")
         if not base:

@@ -22,19 +22,9 @@ if TYPE_CHECKING:
     from ext_sdk.expect import Searcher
 
 
-class RequestExpect(Expect):
+class OutcomeExpect(Expect):
     """Expected response; or the failure that must occur instead of a response."""
 
-    cookies: Annotated[
-        Cookies | UnsetType, Meta(description="Cookies that the response sets, by name: the value, or an object")
-    ] = UNSET
-    events: Annotated[
-        Events | UnsetType,
-        Meta(
-            description="First events of a stream (text/event-stream), in order: the data of each, or an object. The "
-            "response is read up to the last of them"
-        ),
-    ] = UNSET
     failure: Annotated[
         Failure | Annotated[list[Failure], Meta(min_length=1)] | UnsetType,
         Meta(
@@ -49,15 +39,32 @@ class RequestExpect(Expect):
         if self.failure is not UNSET and (others := self.given(besides=("failure",))):
             raise ValueError(f"`failure` expects no response, so it excludes {', '.join(others)}")
 
-        if self.events is not UNSET and self.body is not UNSET:
-            raise ValueError("`events` reads a part of the body only, so it excludes body")
-
     @property
     def failures(self) -> list[Failure]:
         """Return the accepted failures; empty if a response is expected."""
         if isinstance(self.failure, UnsetType):
             return []
         return self.failure if isinstance(self.failure, list) else [self.failure]
+
+
+class RequestExpect(OutcomeExpect):
+    """Expected response, with cookies and events; or the failure that must occur instead of a response."""
+
+    cookies: Annotated[
+        Cookies | UnsetType, Meta(description="Cookies that the response sets, by name: the value, or an object")
+    ] = UNSET
+    events: Annotated[
+        Events | UnsetType,
+        Meta(
+            description="First events of a stream (text/event-stream), in order: the data of each, or an object. The "
+            "response is read up to the last of them"
+        ),
+    ] = UNSET
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.events is not UNSET and self.body is not UNSET:
+            raise ValueError("`events` reads a part of the body only, so it excludes body")
 
 
 def check_failure(accepted: Sequence[Failure], outcome: Response | ExchangeFailed) -> Check:
@@ -75,11 +82,11 @@ def check_failure(accepted: Sequence[Failure], outcome: Response | ExchangeFaile
 
 def check_outcome(expectation: Expect, response: Response, context: Context, searcher: Searcher) -> list[Check]:
     """Check a response against an expectation. Raises what `check` does."""
-    if not isinstance(expectation, RequestExpect):
-        return check(expectation, response, context, searcher)
-    if expectation.failures:
+    if isinstance(expectation, OutcomeExpect) and expectation.failures:
         return [check_failure(expectation.failures, response)]
     checks = check(expectation, response, context, searcher)
+    if not isinstance(expectation, RequestExpect):
+        return checks
     check_context = CheckContext(context.workdir, searcher, context.secrets.redact)
     if not isinstance(expectation.cookies, UnsetType):
         checks += check_cookies(expectation.cookies, response.headers, check_context)

@@ -80,6 +80,20 @@ def check_integer(expectation: Integer, value: int, *, where: str) -> list[Check
     return checks
 
 
+def largest(expectation: Integer) -> int | None:
+    """Return the largest integer that an expectation accepts; None if it accepts any large ones."""
+    if isinstance(expectation, str):
+        return None
+    if isinstance(expectation, (int, list)):
+        return expectation if isinstance(expectation, int) else max(expectation)
+    bounds: list[int] = []
+    for name, less in (("equals", 0), ("lt", 1), ("lte", 0)):
+        bound = getattr(expectation, name)
+        bounds += [] if bound is UNSET else [bound - less]
+    bounds += [] if isinstance(expectation.in_, UnsetType) else [max(expectation.in_)]
+    return min(bounds, default=None)
+
+
 class DurationExpectation(Expectation):
     """Expectation on a duration; all given fields must hold."""
 

@@ -116,7 +116,8 @@ class Detail(NamedTuple):
         depth: depth of descriptions: 1 for arguments alone, 2 for their members too.
         short: first sentences instead of complete descriptions.
         unions: extract repeated alternatives.
-        bare: omit defaults that are empty or false, and all but the first paragraph of the operation's description.
+        bare: omit examples, defaults except those of arguments, defaults that are empty or false, and all but the first
+            paragraph of the operation's description; write several types as one list.
     """
 
     depth: int
@@ -205,14 +206,28 @@ def _described(schema: Schema, detail: Detail, depth: int) -> Schema:
         if key == "description" and isinstance(value, str):
             if depth <= detail.depth:
                 shorter[key] = value.partition(". ")[0] if detail.short else value
-        elif key == "default" and detail.bare and not (any(value.values()) if isinstance(value, dict) else value):
+        elif key == "default" and detail.bare:
+            if depth == 1 and (any(value.values()) if isinstance(value, dict) else value):
+                shorter[key] = value
+        elif key == "examples" and detail.bare:
             continue
         elif key == "properties" and isinstance(value, dict):
             shorter[key] = {name: _described(item, detail, depth + 1) for name, item in value.items()}
         elif key == "anyOf" and isinstance(value, list):
-            shorter[key] = [_described(item, detail, depth) for item in value]
+            branches = [_described(item, detail, depth) for item in value]
+            shorter |= {key: branches} if not detail.bare else _merged(branches)
         elif key in ("items", "additionalProperties") and isinstance(value, dict):
             shorter[key] = _described(value, detail, depth)
         else:
             shorter[key] = value
     return shorter
+
+
+def _merged(branches: list[Schema]) -> Schema:
+    """Return the schema of a union; its types without further rules are one list."""
+    plain = [branch["type"] for branch in branches if branch.keys() == {"type"}]
+    others = [branch for branch in branches if branch.keys() != {"type"}]
+    if len(plain) < 2:
+        return {"anyOf": branches}
+    merged: Schema = {"type": plain}
+    return {"anyOf": [merged, *others]} if others else merged

@@ -82,6 +82,8 @@ def test_the_kind_of_body_sets_the_content_type(tmp_path: Path) -> None:
     assert render(tmp_path, file="a.csv") == ([("Content-Type", "text/csv")], b"x")
     assert render(tmp_path, base64="eA==") == ([("Content-Type", "application/octet-stream")], b"x")
     assert render(tmp_path, text="x", headers={"content-type": "a/b"}) == ([("content-type", "a/b")], b"x")
+    headers = [("X-Count", "5"), ("X-Each", "true"), ("X-Each", "1.5"), ("X-Each", "$")]
+    assert render(tmp_path, headers={"X-Count": 5, "X-Each": [True, 1.5, "$"]}) == (headers, b"")
     assert render(tmp_path) == ([], b"")
     assert render(tmp_path, status=204) == ([], None)
 

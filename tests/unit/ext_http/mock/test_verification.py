@@ -370,3 +370,17 @@ def test_secrets_that_an_agent_sent_reach_later_steps_only(mocks: MockMaker) -> 
 def test_captures_that_make_no_sense_are_refused(shop: Started, call: dict[str, object], problem: str) -> None:
     with pytest.raises(ext_sdk.InvalidArgs, match=problem):
         shop.verify(calls=[call])
+
+
+def test_a_check_may_go_on_in_the_next_step_unless_there_is_a_request_too_many(shop: Started) -> None:
+    waiting: dict[str, object] = {"calls": [{"route": "order", "exactly": 3}], "unmatched": 1, "onTimeout": "ok"}
+    first = shop.verify(**waiting, timeout="10ms")
+    assert first.success
+    assert first.outputs["done"] == "false"
+    assert first.message.startswith("Not done yet: mock ")
+    shop.ask("/nothing")
+    failed = shop.verify(**waiting, timeout="1000h")
+    assert not failed.success
+    assert failed.outputs["done"] == "false"
+    done = shop.verify(calls=[{"route": "order", "atMost": 5}], onTimeout="ok")
+    assert (done.success, done.outputs["done"]) == (True, "true")

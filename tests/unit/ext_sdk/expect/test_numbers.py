@@ -6,6 +6,7 @@ import pytest
 
 import ext_sdk
 from ext_sdk import expect
+from ext_sdk.expect.numbers import largest
 from ext_sdk.server.validation import validate
 
 
@@ -65,3 +66,19 @@ def test_what_is_no_expectation_or_checks_nothing_is_refused(expectation: object
 
 def test_each_bound_is_a_check() -> None:
     assert expect.summary(checks_of({"gt": 0, "lt": 2, "not": [5, 6]}, 9)) == "1 of 3 checks failed"
+
+
+@pytest.mark.parametrize(
+    ("expectation", "expected"),
+    [
+        (3, 3),
+        ([1, 5], 5),
+        ("nonzero", None),
+        ({"gte": 2}, None),
+        ({"lt": 4, "in": [1, 9]}, 3),
+        ({"lte": 4, "not": 2}, 4),
+        ({"equals": 7}, 7),
+    ],
+)
+def test_the_largest_accepted_number_is_known_if_there_is_one(expectation: object, expected: int | None) -> None:
+    assert largest(validate(Arguments, {"exitCode": expectation}).exit_code) == expected
