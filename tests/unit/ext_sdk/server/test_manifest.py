@@ -150,11 +150,7 @@ def test_descriptions_are_left_out_where_there_is_none() -> None:
     manifest = extension_of(140).manifest()
     assert len(dumps(manifest).encode()) <= LIMIT_BYTES
     found = params(manifest)
-    assert found["description"] == {
-        "type": "string",
-        "examples": ["description"],
-        "default": "description. Of itself",
-    }
+    assert found["description"] == {"type": "string", "default": "description. Of itself"}
     assert set(found) == {"description", "listOf", "choice", "as", "scope", "verbatim"}
 
 
@@ -166,6 +162,18 @@ def test_empty_defaults_and_later_paragraphs_are_left_out_last() -> None:
     assert isinstance(operations, dict)
     assert {operation["description"] for operation in operations.values()} == {"Do it."}
     assert not any("default" in operation["params"]["properties"]["outer"] for operation in operations.values())
+
+
+def test_several_types_of_an_argument_are_one_list_where_there_is_little_room() -> None:
+    class Values(Args):
+        value: Annotated[int | str | bool, Meta(description=LONG)]
+        values: Annotated[str | int | list[str], Meta(description=LONG)]
+
+    assert "anyOf" in dumps(params_of(extension_of(10, Values)))
+    properties = params_of(extension_of(125, Values))["properties"]
+    assert properties["value"] == {"type": ["integer", "string", "boolean"]}
+    strings = {"type": "array", "items": {"type": "string"}}
+    assert properties["values"] == {"anyOf": [{"type": ["string", "integer"]}, strings]}
 
 
 def test_more_operations_than_a_line_holds_are_told() -> None:
