@@ -17,6 +17,19 @@ Operations act as the configured user, who created what the agent works on; `asU
 - kubernetes.get: {resource: secrets, asUser: "system:serviceaccount:web:reader"}
 ```
 
+With `expect: {failure: forbidden}`, an operation succeeds only if the API server refuses it, for each of its objects; with `dryRun: true`,
+nothing changes if it does not. The output `failure` is then the refusal. A refusal because of the test itself does not count: your user may
+not act as another one, no credentials were sent, or the namespace is being deleted.
+
+```yaml
+- kubernetes.patch:
+    resource: deploy/web
+    patch: {spec: {replicas: 9}}
+    dryRun: true
+    asUser: "system:serviceaccount:web:reader"
+    expect: {failure: forbidden}
+```
+
 [`auth-can-i`](#auth-can-i) checks a permission without acting. For an agent that has the rights of a service account,
 [`create-token`](#create-token) writes a kubeconfig.
 """

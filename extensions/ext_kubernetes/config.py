@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
-from msgspec import Meta, field
+from msgspec import UNSET, Meta, UnsetType, field
 
 import ext_sdk
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
 class KubernetesConfig(ext_sdk.Config):
@@ -75,3 +78,32 @@ class ClusterArgs(KubeconfigArgs):
     as_groups: Annotated[
         list[str], Meta(description="Groups of `asUser`; default: those that every user and service account has")
     ] = field(default_factory=list)
+
+    def run_operation(self, run: Callable[[], ext_sdk.Result]) -> ext_sdk.Result:
+        """Run the operation; with `expect.failure`, return a success if the API server refused it in that way."""
+        failure = getattr(getattr(self, "expect", None), "failure", UNSET)
+        if not isinstance(failure, str):
+            return run()
+        from ext_kubernetes.api.errors import expect_refusal
+
+        return expect_refusal(failure, run, self.as_user)
+
+
+Refusal = Annotated[
+    Literal["forbidden", "invalid", "conflict"],
+    Meta(
+        description="Refusal of the API server that must occur. forbidden: no permission, or refused by a quota or "
+        "policy (403). invalid: refused by validation (400, 422). conflict: it exists, or another manager owns a field"
+    ),
+]
+
+
+class RefusalExpectation(ext_sdk.Args):
+    """Refusal that must occur instead of success."""
+
+    failure: Refusal
+
+
+ExpectedRefusal = Annotated[
+    RefusalExpectation | UnsetType, Meta(description="Refusal that must occur, such as {failure: forbidden}")
+]

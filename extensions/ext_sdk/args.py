@@ -19,6 +19,8 @@ from .duration import Duration
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from .result import Result
+
 
 class Alternatives(NamedTuple):
     """Rule on some arguments of a class.
@@ -162,6 +164,13 @@ class Args(msgspec.Struct, metaclass=_ArgsType, frozen=True):
     """
 
     __alternatives__: ClassVar[tuple[Alternatives, ...]] = ()
+
+    def run_operation(self, run: Callable[[], Result]) -> Result:
+        """Run the operation that was called with these arguments, and return its result.
+
+        A class that several operations share may override it, to evaluate results and raised failures.
+        """
+        return run()
 
     # Names in Python of fields that manifests and `--describe` list after all others, such as those of a common base.
     fields_last: ClassVar[tuple[str, ...]] = ()

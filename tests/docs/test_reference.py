@@ -22,7 +22,7 @@ from ext_recorder.conformance.target import Profile, Target
 from tests.docs.pages import ROOT, blocks, commands
 from tests.support.example_server import EXAMPLE_SERVER, example_server
 from tests.support.fake_helm import FakeHelm
-from tests.support.fake_kubernetes import FakeApi
+from tests.support.fake_kubernetes import FakeApi, Fault
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -63,6 +63,8 @@ def environment(api: FakeApi, workdir: Path) -> dict[str, str]:
     counts = dict.fromkeys(("replicas", "updatedReplicas", "readyReplicas", "availableReplicas"), 2)
     web = {"metadata": {"name": "web"} | where, "spec": {"replicas": 2}}
     api.put("deployments", web | {"status": {"observedGeneration": 1} | counts | ready})
+    refused = 'deployments.apps "web" is forbidden: User "reader" cannot patch it'  # in the first example, on all pages
+    api.faults.append(Fault("PATCH", "/deployments/web", status=403, reason="Forbidden", message=refused))
     about = {"kind": "Pod", "name": "nginx"}
     started = {"involvedObject": about, "type": "Normal", "reason": "Started"}
     api.put("events", {"metadata": {"name": "one"} | where} | started)

@@ -9,10 +9,10 @@ import re
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from ext_sdk import OperationFailed
+from ext_sdk import OperationFailed, Result
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
 
 UNKNOWN = 'strict decoding error: unknown field "'
@@ -42,7 +42,8 @@ def shortened(text: str) -> str:
     return _VALUE.sub(type_of, _OBJECT.sub('"{…}"', text)).removeprefix(_NAMELESS).strip()
 
 
-ANONYMOUS = 'User "system:anonymous"'
+ANONYMOUS_USER = "system:anonymous"
+ANONYMOUS = f'User "{ANONYMOUS_USER}"'
 MOST_CAUSES = 20  # reported; an object may have hundreds
 ABSENT = "Check that the cluster is running, and that kubeconfig and context are right"
 UNTRUSTED = "Check certificate-authority-data and the server name in the kubeconfig"
@@ -329,3 +330,73 @@ def api_error(
         where=where,
         user=user,
     )
+
+
+class SomeFailed(OperationFailed):
+    """Failure of an operation on several objects.
+
+    Attributes:
+        failures: of the objects that failed.
+        succeeded: number of the objects that did not.
+    """
+
+    failures: Sequence[OperationFailed] = ()
+    succeeded = 0
+
+
+_REFUSALS: Mapping[str, tuple[type[ApiError], ...]] = {
+    "forbidden": (Forbidden,),
+    "invalid": (Invalid,),
+    "conflict": (Conflict, AlreadyExists),
+}
+CANNOT_IMPERSONATE = '" cannot impersonate resource "'
+TERMINATING = "NamespaceTerminating"
+
+
+def expect_refusal(expected: str, run: Callable[[], Result], user: str) -> Result:
+    """Run an operation, and return a success if the API server refused it, for each of its objects.
+
+    A refusal because of the test itself does not count: the configured user may not act as another one, or has no
+    credentials, or the namespace is being deleted.
+
+    Args:
+        expected: one of the refusals that `expect.failure` accepts.
+        run: runs the operation.
+        user: user to act as; "" for the configured one.
+
+    Raises:
+        OperationFailed: it was not refused, or in another way.
+    """
+    from ext_sdk.expect import Check
+
+    outputs: Mapping[str, str | int | bool]
+    try:
+        result = run()
+    except OperationFailed as failure:
+        outputs = failure.outputs or {}
+        failures, succeeded = [failure], 0
+        if isinstance(failure, SomeFailed):
+            failures, succeeded = list(failure.failures), failure.succeeded
+        refusals = [(refusal_of(each, user), each.error) for each in failures]
+        others = [f"{name or 'another failure'}: {error}" for name, error in refusals if name != expected]
+        others += ["success of other objects"] if succeeded else []
+        if not others:
+            return Result.ok(f"Refused as expected: {refusals[0][1]}", outputs={**outputs, "failure": expected})
+        found = others[0]
+    else:
+        outputs = result.outputs
+        found = f"success: {result.message}" if result.success else f"another failure: {result.error}"
+    check = Check.failed(f"to be {expected}", found, where="failure")
+    raise OperationFailed(f"the API server did not refuse it as {expected}", error=str(check), outputs=outputs)
+
+
+def refusal_of(failure: OperationFailed, user: str) -> str:
+    """Return the refusal that a failure is, as `expect.failure` names it; "" for another one; see expect_refusal."""
+    refusal = next((name for name, kinds in _REFUSALS.items() if isinstance(failure, kinds)), "")
+    if isinstance(failure, ApiError) and (
+        CANNOT_IMPERSONATE in failure.text
+        or (ANONYMOUS in failure.text and user != ANONYMOUS_USER)
+        or any(reason == TERMINATING for _, reason, _ in failure.causes)
+    ):
+        return ""
+    return refusal

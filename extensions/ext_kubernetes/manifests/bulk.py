@@ -8,7 +8,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import ext_sdk
-from ext_kubernetes.api.errors import UnknownKind
+from ext_kubernetes.api.errors import SomeFailed, UnknownKind
 from ext_kubernetes.objects.fields import identity, items, members, named, text
 from ext_kubernetes.objects.yaml_loader import UNREPLACED
 from ext_kubernetes.polling import Verdict, wait_until
@@ -61,12 +61,21 @@ def combined_failure(
         of: number of all objects.
         verb: of the operation: `delete`.
     """
+    failures = [failure for _, failure in failed]
     if of == 1:
-        return ext_sdk.OperationFailed(failed[0][1].message, error=failed[0][1].error, outputs=outputs)
+        return _some_failed(failures[0].message, failures[0].error, outputs, failures, of)
     lines = [f"{name}: {failure.error}" for name, failure in failed[:MOST_FAILURES]]
     lines += [f"… and {len(failed) - MOST_FAILURES} more"] if len(failed) > MOST_FAILURES else []
     message = f"failed to {verb} {len(failed)} of {of} objects"
-    return ext_sdk.OperationFailed(message, error="\n".join(lines), outputs=outputs)
+    return _some_failed(message, "\n".join(lines), outputs, failures, of)
+
+
+def _some_failed(
+    message: str, error: str, outputs: Outputs, failures: Sequence[ext_sdk.OperationFailed], of: int
+) -> SomeFailed:
+    failure = SomeFailed(message, error=error, outputs=outputs)
+    failure.failures, failure.succeeded = failures, of - len(failures)
+    return failure
 
 
 DEFINITIONS = 1  # the wave after which new kinds may be served
@@ -244,10 +253,13 @@ def try_send(item: Item, send: Callable[[], tuple[Object, str]]) -> Outcome:
 
 
 def bulk_result(outcomes: Sequence[Outcome], verb: str, outputs: Outputs | None = None) -> ext_sdk.Result:
-    """Return the result of an operation: a success if all objects succeeded.
+    """Return the result of an operation if all objects succeeded.
 
     Args:
         verb: the operation as a past participle: `Applied`.
+
+    Raises:
+        SomeFailed: at least one failed.
     """
     failed = [outcome for outcome in outcomes if outcome.failure]
     done = [outcome for outcome in outcomes if not outcome.failure]
@@ -279,7 +291,8 @@ def bulk_result(outcomes: Sequence[Outcome], verb: str, outputs: Outputs | None 
     message = f"{failed[0].item}: {failed[0].failure}"
     if len(outcomes) > 1:
         message = f"{verb} {len(done)} of {len(outcomes)} objects"
-    return ext_sdk.Result.failed(message, error="\n".join(lines), outputs=all_outputs)
+    failures = [outcome.failure for outcome in failed if outcome.failure]
+    raise _some_failed(message, "\n".join(lines), all_outputs, failures, len(outcomes))
 
 
 def _send_in_order(by_index: Mapping[int, Item], send: Callable[[Item], Outcome]) -> dict[int, Outcome]:

@@ -5,26 +5,41 @@ from __future__ import annotations
 from decimal import Decimal, InvalidOperation
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from ext_sdk.expect.check import shown
+from ext_sdk.expect.check import LINE, Check, shown
 from ext_sdk.expect.json_equality import equal, is_type
 
-from .secret_data import masked
+from .secret_data import has_hidden, masked
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from ext_sdk.expect import Searcher
+    from ext_sdk.expect.check import Redact
 
 
 class Difference(NamedTuple):
-    """A difference between the expected and the found object; both values as text."""
+    """A difference between the expected and the found object; both values as text, on one line.
+
+    Attributes:
+        lines: the lines that differ, of a text of several lines; empty for all other values.
+    """
 
     path: str
     expected: str
     found: str
+    lines: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         return f"{self.path}: expected {self.expected}, found {self.found}"
+
+    @property
+    def paragraph(self) -> str:
+        """The difference on several lines if it does not fit on one."""
+        if self.lines:
+            return "\n  ".join([f"{self.path}: {self.lines[0]}", *self.lines[1:]])
+        if len(line := str(self)) <= LINE:
+            return line
+        return f"{self.path}:\n  expected {self.expected}\n  found    {self.found}"
 
 
 class Nothing:
@@ -225,25 +240,27 @@ KEYS = (
 
 
 def differences(
-    expected: object, found: object, *, lists: Lists = "key", searcher: Searcher, path: str = ""
+    expected: object, found: object, *, lists: Lists = "key", searcher: Searcher, path: str = "", redact: Redact = str
 ) -> list[Difference]:
     """Return the differences between expected and found; empty if they match.
 
     Args:
         expected: partial object, with operators.
+        redact: redacts texts before they are shortened; without it, texts of several lines have no `lines`.
 
     Raises:
         SearchFailed: a regular expression took too long.
     """
-    return list(ObjectMatcher(lists, searcher).differences(expected, found, path))
+    return list(ObjectMatcher(lists, searcher, redact).differences(expected, found, path))
 
 
 class ObjectMatcher:
     """Compares a found object with an expected one."""
 
-    def __init__(self, lists: Lists, searcher: Searcher) -> None:
+    def __init__(self, lists: Lists, searcher: Searcher, redact: Redact) -> None:
         self.lists = lists
         self.searcher = searcher
+        self.redact = redact
 
     def differences(self, expected: object, found: object, path: str) -> Iterator[Difference]:
         """Yield the differences between expected and found."""
@@ -260,7 +277,14 @@ class ObjectMatcher:
         elif isinstance(found, Nothing) or not (
             equal(expected, found) or (is_quantity_field(path) and same_quantity(found, expected))
         ):
-            yield Difference(path, format_value(expected), format_value(found))
+            yield self._unequal(expected, found, path)
+
+    def _unequal(self, expected: object, found: object, path: str) -> Difference:
+        """Return the difference of two values; of texts, the part around the first difference."""
+        if not isinstance(expected, str) or not isinstance(found, str) or has_hidden(found):
+            return Difference(path, format_value(expected), format_value(found))
+        check = Check.of_texts(False, "", expected, found, where=path, redact=self.redact)  # noqa: FBT003
+        return Difference(path, check.expected, check.found, check.lines)
 
     def _operators(self, operands: Mapping[str, object], found: object, path: str) -> Iterator[Difference]:
         for name, operand in operands.items():
@@ -304,7 +328,7 @@ class ObjectMatcher:
             key for key in KEYS if isinstance(expected.get(key), (str, int)) and not isinstance(expected[key], bool)
         )
         key = next(keys, "")
-        if key and any(isinstance(item, dict) and key in item for item in found):
+        if keyed := bool(key) and any(isinstance(item, dict) and key in item for item in found):
             place = f"{path}[{key}={expected[key]}]"
             candidates = [
                 number
@@ -314,19 +338,22 @@ class ObjectMatcher:
         else:
             place, candidates = f"{path}[{index}]", [number for number in range(len(found)) if number not in taken]
         compared = [(number, list(self.differences(value, found[number], place))) for number in candidates]
-        if not compared:
-            missing = "no such item" if key else f"no matching item in {format_value(list(found))}"
-            yield Difference(place, format_value(value), missing)
-            return
-        number, fewest = min(compared, key=lambda candidate: len(candidate[1]))
-        if not fewest:
+        number, fewest = min(compared, key=_distance, default=(-1, []))
+        if compared and not fewest:
             taken.add(number)
-        elif key:
+        elif compared and keyed:
             yield from fewest
+        elif compared and isinstance(value, dict) and isinstance(found[number], dict):
+            note = f" (the nearest of {len(found)} items)" if len(found) > 1 else ""
+            for difference in fewest[:MOST_NEAREST]:
+                nearest = f"{path}[{number}]{difference.path.removeprefix(place)}"
+                yield difference._replace(path=nearest, found=difference.found + note)
         else:
-            nearest = [
-                difference._replace(path=f"{path}[{number}]{difference.path.removeprefix(place)}")
-                for difference in fewest
-            ]
-            differing = "; ".join(map(str, nearest[:MOST_NEAREST]))
-            yield Difference(place, format_value(value), f"no matching item; nearest: {differing}")
+            missing = "no such item" if keyed else f"no such item in {format_value(list(found))}"
+            yield Difference(place, format_value(value), missing)
+
+
+def _distance(candidate: tuple[int, Sequence[Difference]]) -> tuple[int, int]:
+    """Return the distance of a candidate for an expected item: few differences are near, then those further inside."""
+    _, different = candidate
+    return len(different), -sum(difference.path.count(".") for difference in different)

@@ -61,6 +61,22 @@ def seconds_until_stable(pod: Object, now: datetime) -> tuple[float, str]:
     return seconds, f"container {name} was restarted after it had exited; it counts as ready in {seconds:.0f} s"
 
 
+def crashed_containers(pod: Object) -> list[tuple[str, bool]]:
+    """Return the containers of a pod that exited with an error and are not ready, by name.
+
+    The second value is True if the run that failed was the previous one: the container is waiting or running again.
+    """
+    crashed: list[tuple[str, bool]] = []
+    for status, _ in _containers(pod):
+        if at(status, "ready") is True:
+            continue
+        for previous, state in ((False, "state"), (True, "lastState")):
+            if number(status, state, "terminated", "exitCode"):
+                crashed.append((text(status, "name"), previous))
+                break
+    return crashed
+
+
 def describe_containers(pod: Object) -> str:
     """Return the states of a pod's containers that are not ready."""
     return "; ".join(state for status, state in _containers(pod) if at(status, "ready") is not True)

@@ -10,7 +10,7 @@ import ext_sdk
 from ext_kubernetes.api.client import client_for, review
 from ext_kubernetes.api.discovery import check_name, core_path
 from ext_kubernetes.api.errors import UnknownKind, error_context
-from ext_kubernetes.config import ClusterArgs
+from ext_kubernetes.config import ClusterArgs, ExpectedRefusal
 from ext_kubernetes.objects.fields import items, members, text
 from ext_kubernetes.objects.yaml_loader import dump_yaml
 from ext_kubernetes.targets import TimeLimit, namespace_of
@@ -202,6 +202,7 @@ class CreateToken(ClusterArgs):
             "the rights of the service account"
         ),
     ] = ""
+    expect: ExpectedRefusal = UNSET
     timeout: TimeLimit = ext_sdk.Duration.parse("25s")
 
     def __post_init__(self) -> None:

@@ -6,12 +6,13 @@ import threading
 from collections import Counter
 from typing import TYPE_CHECKING, Annotated
 
-from msgspec import Meta
+from msgspec import UNSET, Meta
 
 import ext_sdk
 from ext_kubernetes.api.client import client_for
 from ext_kubernetes.api.connection import Request
 from ext_kubernetes.api.errors import KubernetesError, NotFound
+from ext_kubernetes.config import ExpectedRefusal  # noqa: TC001 - msgspec reads it
 from ext_kubernetes.manifests.bulk import Item, Outcome, bulk_result, send_manifests, try_send
 from ext_kubernetes.manifests.client_side import CLIENT_SIDE_MANAGER, apply_client_side
 from ext_kubernetes.manifests.sources import SourceArgs, manifests_of
@@ -55,6 +56,7 @@ class Apply(SourceArgs, one_of=("file", "manifest", "url", "kustomize")):
     wait: Annotated[
         bool, Meta(description="Wait until all objects are ready, by the rules of `wait` with `for: ready`")
     ] = False
+    expect: ExpectedRefusal = UNSET
     timeout: TimeLimitOfWait = ext_sdk.Duration.parse("25s")
     on_timeout: ext_sdk.OnTimeout = "fail"
 

@@ -14,18 +14,22 @@ from ext_kubernetes.objects.matching import Difference, Lists, WrongPattern, che
 from ext_kubernetes.objects.yaml_loader import Json  # noqa: TC001 - msgspec reads it
 from ext_kubernetes.polling import Verdict
 from ext_kubernetes.targets import TargetArgs
-from ext_kubernetes.waiting.failure_report import wait_failure
+from ext_kubernetes.waiting.failure_report import duration_text, wait_failure
 from ext_kubernetes.waiting.waiter import Selector, Timeout, display_name, resolve_target, wait_for
-from ext_sdk.expect import Integer, Searcher, SearchFailed, check_integer
+from ext_sdk.core.text import counted
+from ext_sdk.expect import Check, Integer, Searcher, SearchFailed, check_integer, passed
+from ext_sdk.expect.check import failures
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ext_kubernetes.objects.fields import Outputs
     from ext_kubernetes.objects.yaml_loader import Object
+    from ext_sdk.expect.check import Redact
 
 
 MOST_DIFFERENCES = 10  # in the error
+MOST_NAMES = 5  # of objects in a message
 
 
 class AssertArgs(TargetArgs, any_of=("expected", "absent", "count")):
@@ -77,7 +81,7 @@ def assert_(args: AssertArgs, context: ext_sdk.Context) -> ext_sdk.Result:
     if target.name and args.count is not UNSET:
         raise ext_sdk.InvalidArgs("count", "not accepted for a single object; omit the name")
     with Searcher() as searcher:
-        predicate = MatchesExpected(args, searcher, target.name_of)
+        predicate = MatchesExpected(args, searcher, target.name_of, context.secrets.redact)
         try:
             with error_context(f"failed to check {target}"):
                 result = wait_for(target, predicate, context, client, selector=args.selector)
@@ -88,10 +92,9 @@ def assert_(args: AssertArgs, context: ext_sdk.Context) -> ext_sdk.Result:
     state = "absent" if args.absent else "as expected"
     if result.outcome.done:
         return ext_sdk.Result.ok(f"{display_name(target)} {target.are} {state}", outputs=outputs | {"done": True})
-    found = f"found after {result.outcome.seconds:.1f} s: {predicate.status(MOST_DIFFERENCES)}"
-    first_line = f"expected {target.where} to be {state}, {found}"
-    if checks := predicate.failed_count():
-        first_line = f"expected another number of {target.where}: {checks}; {found}"
+    duration = duration_text(result, context, args.timeout)
+    absent = f"expected {target.where} to be absent, " if args.absent else f"{target.where}: "
+    last = f"{absent}last found {predicate.counts}{duration}"
     return wait_failure(
         result,
         state,
@@ -101,7 +104,7 @@ def assert_(args: AssertArgs, context: ext_sdk.Context) -> ext_sdk.Result:
         on_timeout=args.on_timeout,
         outputs=outputs,
         message=f"{display_name(target)} {target.are} {'present' if args.absent else 'not as expected'}",
-        error=first_line,
+        error="\n".join([*predicate.paragraphs(named=not target.name), last]),
     )
 
 
@@ -112,9 +115,10 @@ class MatchesExpected:
         count: number of objects that matched at the last poll.
     """
 
-    def __init__(self, args: AssertArgs, searcher: Searcher, name_of: Callable[[Object], str]) -> None:
+    def __init__(self, args: AssertArgs, searcher: Searcher, name_of: Callable[[Object], str], redact: Redact) -> None:
         self._args = args
         self._searcher = searcher
+        self._redact = redact
         self._name_of = name_of
         self._closest: tuple[str, list[Difference]] | None = None
         self._total = 0
@@ -125,7 +129,9 @@ class MatchesExpected:
         self._closest, self._total, self._matching = None, len(objects), []
         for item in objects:
             name = self._name_of(item)
-            different = differences(self._args.expected, item, lists=self._args.lists, searcher=self._searcher)
+            different = differences(
+                self._args.expected, item, lists=self._args.lists, searcher=self._searcher, redact=self._redact
+            )
             if not different:
                 self._matching.append(name)
             elif self._closest is None or len(different) < len(self._closest[1]):
@@ -134,25 +140,36 @@ class MatchesExpected:
         if self._args.absent:
             done = not self.count
         else:
-            done = not self.failed_count() if self._args.count is not UNSET else self.count > 0
-        return Verdict(done, self.status(2))
+            done = passed(self._checks()) if self._args.count is not UNSET else self.count > 0
+        different = self._closest[1] if self._closest and not self._args.absent else []
+        return Verdict(done, "; ".join([self.counts, *map(str, different[:2])]))
 
-    def failed_count(self) -> str:
-        """Return the failed checks of `count` as text; "" if all passed."""
-        if isinstance(self._args.count, UnsetType):
-            return ""
-        checks = check_integer(self._args.count, self.count, where="count")
-        return "; ".join(str(check) for check in checks if not check.ok)
+    def _checks(self) -> list[Check]:
+        """Return the checks of `count`."""
+        count = self._args.count
+        return [] if isinstance(count, UnsetType) else check_integer(count, self.count, where="count")
 
-    def status(self, most: int) -> str:
-        """Return the state at the last poll, with at most `most` differences."""
-        counts = f"{self.count} of {self._total} as expected"
+    @property
+    def counts(self) -> str:
+        """The numbers of objects at the last poll, with the first names."""
+        names = ", ".join(self._matching[:MOST_NAMES])
+        counts = f"{self.count} of {self._total} as expected{f': {names}' if names else ''}"
+        return counts if self._total else "no object"
+
+    def paragraphs(self, *, named: bool) -> list[str]:
+        """Return the failed checks, and the differences of the closest object at the last poll.
+
+        Args:
+            named: with the name of that object.
+        """
+        found = failures(self._checks())
         if self._args.absent or self._closest is None:
-            names = ", ".join(self._matching[:5])
-            return f"{counts}{f': {names}' if names else ''}" if self._total else "no object"
+            return found
         name, different = self._closest
-        more = f"; and {len(different) - most} more" if len(different) > most else ""
-        return f"{counts}; {name}: {'; '.join(map(str, different[:most]))}{more}"
+        found += [f"{name}:"] if named else []
+        found += [difference.paragraph for difference in different[:MOST_DIFFERENCES]]
+        more = len(different) - MOST_DIFFERENCES
+        return found + ([f"and {counted(more, 'more difference')}"] if more > 0 else [])
 
 
 OPERATIONS = (

@@ -14,7 +14,7 @@ from ext_kubernetes.api.client import client_for
 from ext_kubernetes.api.connection import Request
 from ext_kubernetes.api.discovery import core_path
 from ext_kubernetes.api.errors import AlreadyExists, Conflict, advising, error_context
-from ext_kubernetes.config import ClusterArgs
+from ext_kubernetes.config import ClusterArgs, ExpectedRefusal
 from ext_kubernetes.manifests.bulk import Item, Outcome, bulk_result, send_manifests, try_send
 from ext_kubernetes.manifests.sources import SOURCES, Manifest, SourceArgs, manifests_of
 from ext_kubernetes.manifests.write import MANAGER, DryRun, Namespace, Subresource, Validation, write_options
@@ -85,6 +85,7 @@ class Create(ObjectArgs):
     """Arguments of `create`."""
 
     namespace: Namespace = ""
+    expect: ExpectedRefusal = UNSET
     dry_run: DryRun = False
     strict: Validation = True
 
@@ -94,12 +95,16 @@ class Replace(ObjectArgs):
 
     namespace: Namespace = ""
     subresource: Subresource = ""
+    expect: ExpectedRefusal = UNSET
     dry_run: DryRun = False
     strict: Validation = True
 
 
 NO_MEMBERS = frozenset(
-    {*ClusterArgs.__struct_encode_fields__, *SOURCES, "recursive", "namespace", "subresource", "dryRun", "strict"}
+    {
+        *(*ClusterArgs.__struct_encode_fields__, *SOURCES),
+        *("recursive", "namespace", "subresource", "expect", "dryRun", "strict"),
+    }
 )
 
 
@@ -196,6 +201,7 @@ class DataArgs(ClusterArgs):
     labels: Annotated[dict[str, str], Meta(description="Labels of the object")] = field(default_factory=dict)
     replace: Annotated[bool, Meta(description="Replace an existing object; default: fail")] = False
     dry_run: DryRun = False
+    expect: ExpectedRefusal = UNSET
     timeout: TimeLimit = ext_sdk.Duration.parse("25s")
 
 

@@ -9,6 +9,7 @@ from msgspec import UNSET, Meta, UnsetType
 import ext_sdk
 from ext_kubernetes.api.client import client_for
 from ext_kubernetes.api.errors import NotFound, error_context
+from ext_kubernetes.config import ExpectedRefusal  # noqa: TC001 - msgspec reads it
 from ext_kubernetes.manifests.bulk import catching, combined_failure, resolve_manifest, run_parallel
 from ext_kubernetes.manifests.sources import SOURCES, File, Inline, Kustomize, Recursive, Url, manifests_of
 from ext_kubernetes.manifests.write import DryRun  # noqa: TC001 - msgspec reads it
@@ -56,6 +57,7 @@ class Delete(TargetArgs):
         Meta(description="Wait until the objects are gone; default: true, but false with `kind` and `metadata`"),
     ] = UNSET
     dry_run: DryRun = False
+    expect: ExpectedRefusal = UNSET
     timeout: TimeLimitOfWait = ext_sdk.Duration.parse("25s")
     on_timeout: ext_sdk.OnTimeout = "fail"
 

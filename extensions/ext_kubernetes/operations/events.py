@@ -13,10 +13,11 @@ from ext_kubernetes.manifests.write import read
 from ext_kubernetes.objects.fields import text
 from ext_kubernetes.polling import Verdict
 from ext_kubernetes.targets import Target, TargetArgs, namespace_of, resource_of
-from ext_kubernetes.waiting.failure_report import describe_event, event_time, wait_failure
+from ext_kubernetes.waiting.failure_report import describe_event, duration_text, event_time, wait_failure
 from ext_kubernetes.waiting.waiter import Timeout, resolve_target, wait_for
 from ext_sdk.core.text import counted
 from ext_sdk.expect import Integer, check_integer
+from ext_sdk.expect.check import failures
 
 if TYPE_CHECKING:
     from ext_kubernetes.objects.fields import Outputs
@@ -74,9 +75,14 @@ def events(args: EventsArgs, context: ext_sdk.Context) -> ext_sdk.Result:
             and all(text(event, *path) == value for path, value in fields.items() if value)
         )
 
-    def failed_count() -> str:
-        checks = [] if isinstance(args.count, UnsetType) else check_integer(args.count, len(matching), where="events")
-        return "; ".join(str(check) for check in checks if not check.ok)
+    labelled = f" with labels {args.selector}" if args.selector else ""
+    subject = f" of {about}{labelled}" if about else ""
+    expected = f"events{subject}{f' with reason {args.reason}' if args.reason else ''}"
+
+    def count_failures() -> list[str]:
+        where = f"number of {expected} in namespace {namespace}"
+        count = args.count
+        return [] if isinstance(count, UnsetType) else failures(check_integer(count, len(matching), where=where))
 
     def evaluate(objects: list[Object]) -> Verdict:
         if about is not None and args.selector:
@@ -85,7 +91,7 @@ def events(args: EventsArgs, context: ext_sdk.Context) -> ext_sdk.Result:
         matching[:] = sorted(filter(is_wanted, objects), key=event_time, reverse=True)
         newest = "; ".join(describe_event(event) for event in matching[:2])
         return Verdict(
-            done=not failed_count(), status=f"{counted(len(matching), 'event')}{f': {newest}' if newest else ''}"
+            done=not count_failures(), status=f"{counted(len(matching), 'event')}{f': {newest}' if newest else ''}"
         )
 
     with error_context(f"failed to list events in namespace {namespace}"):
@@ -96,17 +102,13 @@ def events(args: EventsArgs, context: ext_sdk.Context) -> ext_sdk.Result:
         "events": "\n".join(lines),
         "reasons": ",".join(dict.fromkeys(text(event, "reason") for event in matching)),
     }
-    labelled = f" with labels {args.selector}" if args.selector else ""
-    subject = f" of {about}{labelled}" if about else ""
     if result.outcome.done:
         if args.count is not UNSET:
             outputs |= {"done": True}
         return ext_sdk.Result.ok(f"Found {counted(len(matching), 'event')}{subject}", outputs=outputs)
-    expected = f"events{subject}{f' with reason {args.reason}' if args.reason else ''}"
-    error = (
-        f"expected another number of {expected} in namespace {namespace}, found {len(matching)} after "
-        f"{result.outcome.seconds:.1f} s; {failed_count()}" + "".join(f"\n  {line}" for line in lines[:MOST_EVENTS])
-    )
+    newest = [f"  {line}" for line in lines[:MOST_EVENTS]]
+    last = f"last found {counted(len(matching), 'event')}{duration_text(result, context, args.timeout)}"
+    error = "\n".join([*count_failures(), last, *newest])
     return wait_failure(
         result,
         expected,
@@ -115,6 +117,7 @@ def events(args: EventsArgs, context: ext_sdk.Context) -> ext_sdk.Result:
         timeout=args.timeout,
         on_timeout=args.on_timeout,
         outputs=outputs,
+        message=f"another number of {expected} than expected",
         error=error,
         describe=False,
     )

@@ -14,6 +14,7 @@ import ext_sdk
 from ext_kubernetes.api.client import client_for
 from ext_kubernetes.api.errors import error_context
 from ext_kubernetes.api.streams import execute
+from ext_kubernetes.config import ExpectedRefusal, Refusal  # noqa: TC001 - msgspec reads it
 from ext_kubernetes.objects.fields import text
 from ext_kubernetes.pods import Container, Pods, container_of, running_pod
 from ext_kubernetes.targets import TargetArgs, missing_namespace_context
@@ -37,9 +38,14 @@ class ExecExpectation(Expectation):
     ] = UNSET
     stdout: Annotated[Text | UnsetType, Meta(description="Expected standard output: the exact text, or checks")] = UNSET
     stderr: Annotated[Text | UnsetType, Meta(description="Expected standard error: the exact text, or checks")] = UNSET
+    failure: Annotated[
+        Refusal | UnsetType, Meta(description="Refusal of the API server that must occur, instead of all other checks")
+    ] = UNSET
 
     def __post_init__(self) -> None:
         self.refuse_empty()
+        if self.failure is not UNSET and (others := self.given(besides=("failure",))):
+            raise ValueError(f"`failure` expects a refusal, so it excludes {', '.join(others)}")
 
 
 class Exec(TargetArgs, one_of=("command", "script")):
@@ -126,6 +132,7 @@ class Copy(TargetArgs):
     local: Annotated[str, Meta(min_length=1, description="File or directory in the workdir")]
     remote: Annotated[str, Meta(pattern="^/", description="File or directory in the container, as an absolute path")]
     container: Container = ""
+    expect: ExpectedRefusal = UNSET
     timeout: Timeout = ext_sdk.Duration.parse("25s")
 
     def __post_init__(self) -> None:

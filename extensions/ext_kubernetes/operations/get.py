@@ -12,6 +12,7 @@ from msgspec import UNSET, Meta, UnsetType, field
 import ext_sdk
 from ext_kubernetes.api.client import client_for
 from ext_kubernetes.api.errors import NotFound, error_context
+from ext_kubernetes.config import ExpectedRefusal  # noqa: TC001 - msgspec reads it
 from ext_kubernetes.objects.fields import identity, items, members
 from ext_kubernetes.objects.kubectl_jsonpath import PathFailed, problem, text_of, values
 from ext_kubernetes.objects.secret_data import has_hidden, marked
@@ -60,6 +61,7 @@ class Get(TargetArgs):
     ignore_not_found: Annotated[
         bool, Meta(description="Treat a missing object as success; the output `found` is then false")
     ] = False
+    expect: ExpectedRefusal = UNSET
     timeout: TimeLimit = ext_sdk.Duration.parse("25s")
 
     def __post_init__(self) -> None:

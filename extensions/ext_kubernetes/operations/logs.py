@@ -5,11 +5,13 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Annotated
 
+import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 import ext_sdk
 from ext_kubernetes.api.client import client_for
 from ext_kubernetes.api.errors import Invalid, NotFound, error_context
+from ext_kubernetes.config import Refusal  # noqa: TC001 - msgspec reads it
 from ext_kubernetes.objects.fields import text
 from ext_kubernetes.pods import (
     MEBIBYTE,
@@ -26,7 +28,7 @@ from ext_kubernetes.polling import POLLING, Pace, Verdict, wait_until
 from ext_kubernetes.targets import TargetArgs, missing_namespace_context
 from ext_kubernetes.waiting.waiter import Selector, Timeout  # noqa: TC001 - msgspec reads them
 from ext_sdk.core.text import counted
-from ext_sdk.expect import Check, Searcher, Text, check_text, conclude, failure_text, passed
+from ext_sdk.expect import Check, Searcher, TextExpectation, check_text, conclude, failure_text, passed
 
 if TYPE_CHECKING:
     from ext_kubernetes.api.client import Client
@@ -44,6 +46,20 @@ NOT_STARTED = (
     "ContainerCreating",
     "does not have a host",
 )
+
+
+class LogExpectation(TextExpectation):
+    """Expectation on a log; all given fields must hold."""
+
+    failure: Annotated[
+        Refusal | UnsetType, Meta(description="Refusal of the API server that must occur, instead of all other checks")
+    ] = UNSET
+
+    def __post_init__(self) -> None:
+        if self.failure is UNSET:
+            super().__post_init__()
+        elif others := self.given(besides=("failure", "format", "lists", "ignoreCase")):
+            raise ValueError(f"`failure` expects a refusal, so it excludes {', '.join(others)}")
 
 
 class Logs(TargetArgs):
@@ -66,7 +82,9 @@ class Logs(TargetArgs):
             "the containers have ended"
         ),
     ] = False
-    expect: Annotated[Text | UnsetType, Meta(description="Expected log: the exact text, or checks")] = UNSET
+    expect: Annotated[str | LogExpectation | UnsetType, Meta(description="Expected log: the exact text, or checks")] = (
+        UNSET
+    )
     timeout: Timeout = ext_sdk.Duration.parse("25s")
     on_timeout: ext_sdk.OnTimeout = "fail"
 
@@ -92,9 +110,9 @@ def logs(args: Logs, context: ext_sdk.Context) -> ext_sdk.Result:
     expected. At most the first 8 MiB of a container's log, or of its `tail`, are read; `expect` fails if there is more.
     """
     if args.selector and not (args.resource or args.kind):
-        import msgspec
-
         args = msgspec.structs.replace(args, resource="pods")
+    if isinstance(args.expect, LogExpectation) and args.expect.failure is not UNSET:
+        args = msgspec.structs.replace(args, expect=UNSET, follow=False)  # `run_operation` checks the refusal
     client = client_for(context, args)
     with Searcher() as searcher:
         reader = _LogReader(args, context, client, searcher)

@@ -18,7 +18,7 @@ from ext_kubernetes.api.client import client_for
 from ext_kubernetes.api.connection import Request
 from ext_kubernetes.api.discovery import Resource, core_path
 from ext_kubernetes.api.errors import AlreadyExists, KubernetesError, NotFound, advising, error_context
-from ext_kubernetes.config import ClusterArgs
+from ext_kubernetes.config import ClusterArgs, ExpectedRefusal
 from ext_kubernetes.manifests.write import MANAGER, MERGE_PATCH
 from ext_kubernetes.objects.fields import at, identity, items, members, text
 from ext_kubernetes.polling import Unfinished, Verdict, wait_until
@@ -85,6 +85,7 @@ class CreateNamespace(ClusterArgs, one_of=("name", "prefix")):
             "there are several such namespaces, or if this operation failed"
         ),
     ] = True
+    expect: ExpectedRefusal = UNSET
     timeout: TimeLimitOfWait = ext_sdk.Duration.parse("25s")
     on_timeout: ext_sdk.OnTimeout = "fail"
 
@@ -102,6 +103,7 @@ class DeleteNamespace(ClusterArgs):
     ignore_not_found: Annotated[bool, Meta(description="Treat a missing namespace as success")] = False
     grace_period: GracePeriod = UNSET
     wait: Annotated[bool, Meta(description="Wait until the namespace and its contents are gone")] = True
+    expect: ExpectedRefusal = UNSET
     timeout: TimeLimitOfWait = ext_sdk.Duration.parse("25s")
     on_timeout: ext_sdk.OnTimeout = "fail"
 

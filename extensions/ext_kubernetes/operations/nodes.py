@@ -11,7 +11,7 @@ import ext_sdk
 from ext_kubernetes.api.client import client_for
 from ext_kubernetes.api.discovery import core_path
 from ext_kubernetes.api.errors import ApiError, Conflict, NotFound, error_context
-from ext_kubernetes.config import ClusterArgs
+from ext_kubernetes.config import ClusterArgs, ExpectedRefusal
 from ext_kubernetes.manifests.bulk import run_parallel
 from ext_kubernetes.manifests.write import IgnoreNotFound, merge, read
 from ext_kubernetes.objects.fields import at, items, members, text
@@ -37,6 +37,7 @@ class NodesArgs(ClusterArgs, one_of=("node", "selector")):
 class Cordon(NodesArgs):
     """Arguments of `cordon` and `uncordon`."""
 
+    expect: ExpectedRefusal = UNSET
     timeout: TimeLimit = ext_sdk.Duration.parse("25s")
 
 
@@ -128,6 +129,7 @@ class Taint(NodesArgs):
         Meta(description="Taints as in kubectl: key=value:NoSchedule, key:NoExecute; key:EFFECT- or key- removes"),
     ] = field(default_factory=list)
     overwrite: Annotated[bool, Meta(description="Change existing values; false: an existing value is a failure")] = True
+    expect: ExpectedRefusal = UNSET
     timeout: TimeLimit = ext_sdk.Duration.parse("25s")
 
     def __post_init__(self) -> None:
@@ -241,6 +243,7 @@ class Drain(NodesArgs):
         Annotated[int, Meta(ge=0)] | UnsetType,
         Meta(description="Grace period of pods in seconds; 0 kills them immediately"),
     ] = UNSET
+    expect: ExpectedRefusal = UNSET
     on_timeout: ext_sdk.OnTimeout = "fail"
     timeout: TimeLimit = ext_sdk.Duration.parse("60s")
 

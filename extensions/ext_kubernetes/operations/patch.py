@@ -10,6 +10,7 @@ import ext_sdk
 from ext_kubernetes.api.client import client_for
 from ext_kubernetes.api.connection import Request
 from ext_kubernetes.api.errors import ApiError, NotFound, error_context
+from ext_kubernetes.config import ExpectedRefusal  # noqa: TC001 - msgspec reads it
 from ext_kubernetes.manifests.bulk import catching, combined_failure, run_parallel
 from ext_kubernetes.manifests.write import (
     MANAGER,
@@ -73,6 +74,7 @@ class Patch(TargetArgs):
     ignore_not_found: IgnoreNotFound = False
     dry_run: DryRun = False
     strict: Validation = True
+    expect: ExpectedRefusal = UNSET
     timeout: TimeLimit = ext_sdk.Duration.parse("25s")
 
     def __post_init__(self) -> None:
@@ -122,6 +124,7 @@ class _ValuesArgs(TargetArgs):
     wait: Annotated[
         bool, Meta(description="Wait until all objects are ready, by the rules of `wait` with `for: ready`")
     ] = False
+    expect: ExpectedRefusal = UNSET
     timeout: Timeout = ext_sdk.Duration.parse("25s")
     on_timeout: ext_sdk.OnTimeout = "fail"
 
@@ -230,6 +233,7 @@ class Scale(TargetArgs):
     ] = UNSET
     ignore_not_found: IgnoreNotFound = False
     wait: Annotated[bool, Meta(description="Wait until all replicas are ready and surplus ones are gone")] = False
+    expect: ExpectedRefusal = UNSET
     timeout: Timeout = ext_sdk.Duration.parse("60s")
     on_timeout: ext_sdk.OnTimeout = "fail"
 

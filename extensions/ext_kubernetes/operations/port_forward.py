@@ -11,6 +11,7 @@ import ext_sdk
 from ext_kubernetes.api.client import client_for, review
 from ext_kubernetes.api.errors import ApiError, error_context
 from ext_kubernetes.api.streams import LOOPBACK, Forward
+from ext_kubernetes.config import ExpectedRefusal  # noqa: TC001 - msgspec reads it
 from ext_kubernetes.objects.fields import at, items, members, named, number, text
 from ext_kubernetes.pods import Pods, running_pod
 from ext_kubernetes.targets import TargetArgs, TimeLimit, missing_namespace_context
@@ -101,6 +102,7 @@ class PortForward(TargetArgs):
     local_port: Annotated[
         Annotated[int, Meta(ge=0, le=65535)], Meta(description="Local port on 127.0.0.1; 0: any free port")
     ] = 0
+    expect: ExpectedRefusal = UNSET
     timeout: TimeLimit = ext_sdk.Duration.parse("25s")
 
     def __post_init__(self) -> None:

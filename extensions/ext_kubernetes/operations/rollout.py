@@ -6,12 +6,13 @@ from datetime import UTC, datetime
 from operator import itemgetter
 from typing import TYPE_CHECKING, Annotated, Literal
 
-from msgspec import Meta
+from msgspec import UNSET, Meta
 
 import ext_sdk
 from ext_kubernetes.api.client import client_for
 from ext_kubernetes.api.discovery import api_path
 from ext_kubernetes.api.errors import NotFound, error_context
+from ext_kubernetes.config import ExpectedRefusal  # noqa: TC001 - msgspec reads it
 from ext_kubernetes.manifests.write import MANAGER, IgnoreNotFound, merge, read
 from ext_kubernetes.objects.fields import Outputs, at, items, members, number, text
 from ext_kubernetes.targets import Target, TargetArgs, target_of
@@ -48,6 +49,7 @@ class Rollout(TargetArgs):
     fail_fast: FailFast = True
     ignore_not_found: IgnoreNotFound = False
     wait: Annotated[bool, Meta(description="Wait until the rollout is complete; `status` always waits")] = False
+    expect: ExpectedRefusal = UNSET
     timeout: Timeout = ext_sdk.Duration.parse("60s")
     on_timeout: ext_sdk.OnTimeout = "fail"
 

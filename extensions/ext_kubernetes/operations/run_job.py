@@ -11,7 +11,7 @@ import ext_sdk
 from ext_kubernetes.api.client import client_for
 from ext_kubernetes.api.discovery import core_path
 from ext_kubernetes.api.errors import KubernetesError, NotFound, advising, error_context
-from ext_kubernetes.config import ClusterArgs
+from ext_kubernetes.config import ClusterArgs, Refusal
 from ext_kubernetes.manifests.write import MANAGER, Namespace
 from ext_kubernetes.objects.fields import at, items, members, text
 from ext_kubernetes.objects.readiness import readiness_of
@@ -41,9 +41,14 @@ class JobExpectation(Expectation):
         Integer | UnsetType, Meta(description='Exit code of the last pod: 0, "nonzero", {"in": [0, 3]}')
     ] = UNSET
     log: Annotated[Text | UnsetType, Meta(description="Expected log: the exact text, or checks")] = UNSET
+    failure: Annotated[
+        Refusal | UnsetType, Meta(description="Refusal of the API server that must occur, instead of all other checks")
+    ] = UNSET
 
     def __post_init__(self) -> None:
         self.refuse_empty()
+        if self.failure is not UNSET and (others := self.given(besides=("failure",))):
+            raise ValueError(f"`failure` expects a refusal, so it excludes {', '.join(others)}")
 
 
 class RunJob(ClusterArgs, one_of=("image", "manifest", "from_")):

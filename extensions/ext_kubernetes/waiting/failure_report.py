@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+from itertools import chain
 from typing import TYPE_CHECKING
 
 import ext_sdk
+from ext_kubernetes.api.connection import Request
 from ext_kubernetes.api.discovery import core_path
 from ext_kubernetes.api.errors import KubernetesError
 from ext_kubernetes.objects.fields import age_of, conditions_of, items, members, named, number, text
-from ext_kubernetes.objects.readiness import describe_containers, readiness_of
+from ext_kubernetes.objects.readiness import crashed_containers, describe_containers, readiness_of
 from ext_kubernetes.targets import namespace_missing
+from ext_sdk.expect.check import section
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -27,6 +30,9 @@ MOST_OBJECTS = 3  # in the error
 MOST_FILE_OBJECTS = 20  # in the file
 MOST_EVENTS = 6  # of an object in the error; ten times as many in the file
 MOST_PODS = 3
+MOST_LOGS = 3  # of containers that crash, in a report
+LOG_LINES = 5
+LOG_BYTES = 64 * 1024  # of the last lines of a log
 LONGEST_LINE = 400  # characters
 LAST_SECONDS = 1.0  # for events and pods, after the deadline: the host soon gives up
 OWNERS = frozenset({"Deployment", "ReplicaSet", "StatefulSet", "DaemonSet", "Job", "ReplicationController"})
@@ -122,9 +128,33 @@ class _ObjectReporter:
 
     def __init__(self, context: ext_sdk.Context, client: Client, *, silent: bool) -> None:
         self._client = client
+        self._redact = context.secrets.redact
         self._silent = silent
+        self._logs_left = MOST_LOGS
         # The deadline has passed, and the host waits for the result: take little time, and none if the extension stops.
         self._deadline = ext_sdk.Deadline(LAST_SECONDS, context.deadline.stopped)
+
+    def _logs(self, pod: Object) -> list[str]:
+        """Return the last log lines of the containers of a pod that crash, as indented lines."""
+        lines: list[str] = []
+        for name, previous in crashed_containers(pod):
+            if self._silent or self._deadline.expired or not self._logs_left:
+                break
+            self._logs_left -= 1
+            query = [("container", name), ("tailLines", str(LOG_LINES)), ("limitBytes", str(LOG_BYTES))]
+            query += [("previous", "true")] if previous else []
+            path = core_path("pods", text(pod, "metadata", "namespace"), text(pod, "metadata", "name"), "log")
+            request = Request("GET", path, query, accept="*/*")
+            try:
+                data = self._client.ask(request, deadline=self._deadline, retry=False, limit=LOG_BYTES).data
+            except KubernetesError as error:
+                self._logs_left = 0 if error.retryable else self._logs_left  # the server does not reach the node
+                continue
+            if log := self._redact(data.decode("utf-8", "replace")).strip():
+                when = "before it was restarted" if previous else "before it ended"
+                ends = section(f"log of container {name} {when}", "\n".join(log.split("\n")[-LOG_LINES:]))
+                lines += [f"    {line}" for line in ends.split("\n")]
+        return lines
 
     def describe(self, item: Object) -> tuple[list[str], list[str]]:
         """Return the short and the complete description of an object, in lines."""
@@ -143,9 +173,11 @@ class _ObjectReporter:
             )
             for condition in conditions_of(item)
         ]
-        containers = [f"  {states}"] if text(item, "kind") == "Pod" and (states := describe_containers(item)) else []
         events = self.events(metadata | {"kind": text(item, "kind")})
-        pods = []
+        containers = []
+        if text(item, "kind") == "Pod" and (states := describe_containers(item)):
+            containers = [f"  {states}", *self._logs(item)]
+        pods: list[list[str]] = []
         if (labels := members(item, "spec", "selector", "matchLabels")) and text(item, "kind") in OWNERS:
             selector = ",".join(f"{key}={value}" for key, value in labels.items())
             path = core_path("pods", text(metadata, "namespace"))
@@ -153,10 +185,11 @@ class _ObjectReporter:
                 pod_troubles = "; ".join(str(condition) for condition in conditions_of(pod) if condition.is_trouble)
                 if state := describe_containers(pod) or pod_troubles:
                     name, phase = text(pod, "metadata", "name"), text(pod, "status", "phase")
-                    pods.append(f"  pod {name}: phase {phase}; {state}")
+                    pods.append([f"  pod {name}: phase {phase}; {state}", *self._logs(pod)])
         troubles = [line for is_trouble, line in conditions if is_trouble]
-        short = [head, *troubles, *containers, *events[:MOST_EVENTS], *pods[:MOST_PODS]]
-        complete = [head, *(line for _, line in conditions), *containers, *events, *pods]
+        few, many = (list(chain.from_iterable(pods[:most])) for most in (MOST_PODS, None))
+        short = [head, *troubles, *containers, *events[:MOST_EVENTS], *few]
+        complete = [head, *(line for _, line in conditions), *containers, *events, *many]
         return [line[:LONGEST_LINE] for line in short], complete
 
     def events(self, of: Mapping[str, object]) -> list[str]:

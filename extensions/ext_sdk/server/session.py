@@ -90,7 +90,7 @@ class Call:
             if operation.on_invalid is not None:
                 operation.on_invalid(args, self.context)
             raise args
-        result: object = operation.function(args, self.context)
+        result: object = args.run_operation(lambda: operation.function(args, self.context))
         if not isinstance(result, Result):
             raise TypeError(f"expected a Result, found {type(result).__name__}")
         return result

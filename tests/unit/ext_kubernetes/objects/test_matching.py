@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from ext_kubernetes.objects.matching import Lists, WrongPattern, check_pattern, differences
+from ext_kubernetes.objects.secret_data import marked
 from ext_sdk.expect import Searcher
 
 if TYPE_CHECKING:
@@ -123,12 +124,30 @@ def test_an_operator_that_can_not_be_is_refused(expected: dict[str, Any], told: 
 
 
 def test_of_an_item_without_a_key_the_nearest_is_told(searcher: Searcher) -> None:
-    paths = [{"path": "/a", "pathType": "Exact"}, {"path": "/b", "pathType": "Prefix", "more": "x" * 500}]
-    found = {"rules": [{"http": {"paths": paths}}]}
-    expected = {"rules": [{"http": {"paths": [{"path": "/b", "pathType": "Exact"}]}}]}
+    paths: list[Any] = [{"path": "/a", "pathType": "Exact"}, {"path": "/b", "pathType": "Prefix", "more": "x" * 500}]
+    found: dict[str, Any] = {"rules": [{"http": {"paths": paths}}]}
+    expected: dict[str, Any] = {"rules": [{"http": {"paths": [{"path": "/b", "pathType": "Exact"}]}}]}
     (difference,) = differences(expected, found, searcher=searcher)
-    told = 'found no matching item; nearest: rules[0].http.paths[path=/b].pathType: expected "Exact", found "Prefix"'
-    assert told in str(difference)
+    assert str(difference) == 'rules[0].http.paths[path=/b].pathType: expected "Exact", found "Prefix"'
+    found["rules"].insert(0, {"http": {"paths": []}})
+    expected["rules"][0]["host"] = "h"
+    two = list(map(str, differences(expected, found, searcher=searcher)))
+    assert two == [
+        'rules[1].http.paths[path=/b].pathType: expected "Exact", found "Prefix" (the nearest of 2 items)',
+        'rules[1].host: expected "h", found nothing (the nearest of 2 items)',
+    ]
+
+
+def test_a_scalar_that_is_missing_in_a_list_is_shown_with_the_list(searcher: Searcher) -> None:
+    (difference,) = differences(["c"], ["a", "b"], searcher=searcher, path="args")
+    assert str(difference) == 'args[0]: expected "c", found no such item in ["a", "b"]'
+
+
+def test_values_of_secrets_are_not_compared_line_by_line(searcher: Searcher) -> None:
+    found = marked({"kind": "Secret", "data": {"key": "one\ntwo\nthree"}})
+    (difference,) = differences({"data": {"key": "one\ntwo\nfour"}}, found, searcher=searcher, redact=lambda text: text)
+    assert difference.lines == ()
+    assert "three" not in difference.paragraph
 
 
 def test_containing_an_empty_object_is_refused_with_what_is_meant() -> None:

@@ -267,8 +267,37 @@ def test_a_failure_says_which_labels_were_asked_for(kube: Extension) -> None:
 def test_a_number_that_is_not_as_expected_is_told(kube: Extension, api: FakeApi) -> None:
     api.put("pods", {"metadata": {"name": "one"}})
     told = kube.failed("assert", {"resource": "pods", "count": 3, "timeout": "0s"})
-    assert "expected another number of pods in namespace default: count: expected to equal 3, got 1; found" in told
+    assert "not as expected\ncount: expected to equal 3, got 1\npods in namespace default: last found 1 of 1 as" in told
     assert "1 of 1 as expected: one" in told
+
+
+def test_an_assertion_lists_each_difference_on_a_line_of_its_own(kube: Extension, api: FakeApi) -> None:
+    text = "".join(f"line {number}\n" for number in range(9))
+    api.put("configmaps", {"metadata": {"name": "one"}, "data": {"a": "1", "text": text, "long": "x " * 400}})
+    data = {"a": "2", "text": text.replace("line 5", "line five"), "long": "x " * 300 + "y" + " x" * 99}
+    error = str(kube.result("assert", {"resource": "cm/one", "expected": {"data": data}, "timeout": "0s"})["error"])
+    assert error.startswith(
+        'data.a: expected "2", found "1"\n'
+        "data.text: differs from the expected text from line 6 on (- expected, + got):\n"
+        "    line 3\n"
+        "    line 4\n"
+        "  - line five\n"
+        "  + line 5\n"
+    )
+    assert '\ndata.long:\n  expected "x x x x x x x x x x y x x' in error
+    assert "\nconfigmap/one in namespace default: last found 0 of 1 as expected, after 0." in error
+
+
+def test_an_assertion_on_several_objects_names_the_closest(kube: Extension, api: FakeApi) -> None:
+    for name, value in (("one", "1"), ("two", "2")):
+        api.put("configmaps", {"metadata": {"name": name}, "data": {"a": value, "b": "2"}})
+    error = str(kube.result("assert", {"resource": "cm", "expected": {"data": {"a": "3"}}, "timeout": "0s"})["error"])
+    assert error.startswith('one:\ndata.a: expected "3", found "1"\nconfigmaps in namespace default: last found 0 of 2')
+    absent = {"resource": "cm", "expected": {"data": {"b": "2"}}, "absent": True, "timeout": "0s"}
+    error = str(kube.result("assert", absent)["error"])
+    assert error.startswith(
+        "expected configmaps in namespace default to be absent, last found 2 of 2 as expected: one, t"
+    )
 
 
 def test_events_that_are_too_few_are_not_said_to_be_none(kube: Extension, api: FakeApi) -> None:
