@@ -17,8 +17,8 @@ Operations act as the configured user, who created what the agent works on; `asU
 - kubernetes.get: {resource: secrets, asUser: "system:serviceaccount:web:reader"}
 ```
 
-With `expect: {failure: forbidden}`, an operation succeeds only if the API server refuses it, for each of its objects; with `dryRun: true`,
-nothing changes if it does not. The output `failure` is then the refusal. A refusal because of the test itself does not count: your user may
+With `expect: {failure: forbidden}`, an operation succeeds only if the API server refuses it, for each of its objects;
+with `dryRun: true`, nothing changes if it does not. A refusal because of the test itself does not count: your user may
 not act as another one, no credentials were sent, or the namespace is being deleted.
 
 ```yaml
@@ -281,6 +281,15 @@ OUTPUTS = {
     "helmInstall": CHART,
     "helmList": RELEASES,
     "helmUninstall": HELM,
+}
+
+# Operations with `expect.failure`.
+REFUSABLE = (
+    "create-namespace createNamespace delete-namespace apply create replace create-secret create-configmap get patch "
+    "delete rollout scale label annotate cordon uncordon taint drain exec copy port-forward logs run-job create-token"
+)
+OUTPUTS |= {
+    name: OUTPUTS[name] | {"failure?": "the refusal, if `expect.failure` is given"} for name in REFUSABLE.split()
 }
 
 SERVER = "the API server refuses the request, or does not respond before the deadline"
