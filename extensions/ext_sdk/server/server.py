@@ -24,6 +24,7 @@ from ext_sdk.core.wire.jsonrpc import Notification, Request, parse
 from .line_limit import ID_LIMIT_BYTES, LineLimiter, id_fits
 from .manifest import build_manifest
 from .session import NEVER, Session
+from .shared_values import SharedValues
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -223,7 +224,8 @@ class Server:
     def __init__(self, extension: Definition, stdio: Stdio, redactor: Redactor, config: object = None) -> None:
         self._extension = extension
         self._stdio = stdio
-        self._session = Session(extension, redactor, config)
+        self._shared = SharedValues(extension.name, redactor.redact_text)
+        self._session = Session(extension, redactor, config, shared=self._shared)
         self._limiter = LineLimiter(redactor, self._spill_to_file)
         self._decoder = FRAMINGS[gevals_spec.FRAMING].decoder()
         self._workers = Workers()
@@ -435,6 +437,7 @@ class Server:
         for closer in closers:
             closer.join(max(0.0, until - time.monotonic()))
         self._calls.wait_for_none(max(0.0, until - time.monotonic()))
+        self._shared.close()
 
     def _close_state(self, close: Callable[[], None]) -> None:
         try:

@@ -41,6 +41,8 @@ if TYPE_CHECKING:
     from ext_sdk.definition import Definition
     from ext_sdk.operation import Operation
 
+    from .shared_values import SharedValues
+
 LONE_SURROGATE = "surrogates not allowed"  # the reason of a UnicodeEncodeError
 # A host that sends `context.timeout` stops waiting when it is over. The deadline of the operation is earlier by this
 # share of it, at most one second, and most of that is left for it to end before the server responds in its place.
@@ -102,15 +104,22 @@ class Session:
     Args:
         config: value of `--config`; None: the defaults, until `initialize` sends another.
         clock: clock of the deadlines.
+        shared: values of other extensions; None: references only find those of this session.
     """
 
     def __init__(
-        self, extension: Definition, redactor: Redactor, config: object = None, *, clock: Clock = SYSTEM_CLOCK
+        self,
+        extension: Definition,
+        redactor: Redactor,
+        config: object = None,
+        *,
+        clock: Clock = SYSTEM_CLOCK,
+        shared: SharedValues | None = None,
     ) -> None:
         self._clock = clock
         self._extension = extension
         self._secrets = Secrets(redactor)
-        self._variables = Variables()
+        self._variables = Variables(shared)
         self._states = States()
         self._operations: dict[str, Operation] = {}  # those that were called
         self._initialized = False
@@ -229,12 +238,15 @@ class Session:
                 self.give_up(call)
                 raise self.fault(operation.name, error) from error
             result = Result.failed(f"{operation.name}: {not_text(error)}")
+        for name, value in result.secret_outputs.items():
+            self._secrets.add(f"output.{name}", value)
         if not result.success:
             self.give_up(call)
         elif call.save_as:
-            self._variables.keep(call.context.place, call.save_as, result.kept)
-        for name, value in result.secret_outputs.items():
-            self._secrets.add(f"output.{name}", value)
+            try:
+                self._variables.keep(call.context.place, call.save_as, result.kept, result.secret_outputs)
+            except OSError as error:
+                call.context.log.warn(f"other extensions can't get the outputs of {call.save_as}: {error}")
         return result
 
     def give_up(self, call: Call) -> None:

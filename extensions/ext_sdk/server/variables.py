@@ -3,6 +3,9 @@
 Hosts fill no templates into the arguments of extensions, so the SDK does: an operation called with `as: NAME` keeps its
 outputs under that name, for all later operations of the same workdir and scope.
 
+Other extensions of this user find the values, except secret ones, while this one runs (see `shared_values`). The
+latest call with a name counts, in any of them.
+
 Values are kept complete or not at all: a reference to one that was too long, or that was dropped to make room, is
 refused with the reason. A value cut in the middle would let the next step succeed with wrong data. For the same reason
 an operation that fails unsets its name: a reference never gets the value of an earlier task.
@@ -12,6 +15,8 @@ from __future__ import annotations
 
 import re
 import threading
+import time
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -20,9 +25,11 @@ from ext_sdk.references import NAME, Expansion, NoValue, Reference, new_value
 from ext_sdk.result import NotKept
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
 
     from ext_sdk.context import Place
+
+    from .shared_values import SharedValues
 
 
 LONGEST_VALUE = 16 * 1024 * 1024  # characters of one value; a body of the default maxBody has at most 10 Mi
@@ -32,17 +39,30 @@ _SAME_FOR_ALL = re.compile(rf"(?P<kind>uuid|random)\.{NAME}+")
 
 
 class Variables:
-    """Named outputs of every place (workdir and scope). Thread-safe."""
+    """Named outputs of every place (workdir and scope). Thread-safe.
 
-    def __init__(self) -> None:
+    Args:
+        shared: values of other extensions; None: values are neither shared nor sought there.
+    """
+
+    def __init__(self, shared: SharedValues | None = None) -> None:
+        self._shared = shared
+        self._times: dict[tuple[Place, str], int] = {}  # of the last call, by place and name; as in `shared_values`
         self._values: dict[Place, dict[str, str | NotKept]] = {}
         self._long: dict[tuple[Place, str], int] = {}  # length of each long value, by place and reference, oldest first
         self._failed: dict[tuple[Place, str], str] = {}  # the operation that failed, by place and name
         self._generated: dict[tuple[Place, str], str] = {}  # by place and reference: `uuid.ANY`
         self._lock = threading.Lock()
 
-    def keep(self, place: Place, name: str, outputs: Mapping[str, str | NotKept]) -> None:
-        """Keep outputs under a name; they replace all earlier outputs of that name."""
+    def keep(self, place: Place, name: str, outputs: Mapping[str, str | NotKept], secret: Collection[str] = ()) -> None:
+        """Keep outputs under a name; they replace all earlier outputs of that name.
+
+        Args:
+            secret: keys of secret outputs, which are not shared.
+
+        Raises:
+            OSError: they are kept, but could not be shared.
+        """
         with self._lock:
             self._unset(place, name)
             for key, value in outputs.items():
@@ -61,14 +81,20 @@ class Variables:
                     f"its {dropped:,} characters were dropped for later values: {MOST_KEPT:,} characters of long "
                     f"values are kept; refer to it earlier, or {_CAPTURE}"
                 )
+        if self._shared:
+            self._shared.keep(place, name, outputs, secret)
 
     def fail(self, place: Place, name: str, operation: str) -> None:
         """Unset a name, because the operation that was to set it failed."""
         with self._lock:
             self._unset(place, name)
             self._failed[place, name] = operation
+        if self._shared:
+            with suppress(OSError):
+                self._shared.fail(place, name, operation)
 
     def _unset(self, place: Place, name: str) -> None:
+        self._times[place, name] = time.monotonic_ns()
         self._failed.pop((place, name), None)
         known = self._values.setdefault(place, {})
         for reference in [key for key in known if key.startswith(f"{name}.")]:
@@ -83,11 +109,16 @@ class Variables:
         """Return the value of a reference; None if its default is to be used. Raises NoValue."""
         path = reference.path
         if match := _SAME_FOR_ALL.fullmatch(path):
-            with self._lock:
-                return self._generated.setdefault((place, path), new_value(match["kind"]))
+            return self._same_for_all(place, path, match["kind"])
         with self._lock:
             kept = self._values.get(place, {}).get(path)
             failed = self._failed.get((place, reference.name), "")
+            at = self._times.get((place, reference.name), 0)
+        other = self._shared.find(place, reference.name, later_than=at) if self._shared else None
+        if other:
+            reason = other.reasons.get(reference.key)
+            kept = other.values.get(reference.key) if reason is None else NotKept(reason)
+            failed = f"{other.failed} of {other.extension}" if other.failed else ""
         if isinstance(kept, str):
             return kept
         if isinstance(kept, NotKept):
@@ -98,7 +129,6 @@ class Variables:
             raise NoValue(f"{reference} was not set: {failed} failed", literal=False)
         text = f"{reference} is not known in this workdir{f', scope {place.scope!r}' if place.scope else ''}"
         with self._lock:
-            known = [f"${{{path}}}" for path in self._values.get(place, {})]
             scopes = {
                 other.scope
                 for other, values in self._values.items()
@@ -107,16 +137,34 @@ class Variables:
         if scopes := scopes - {place.scope}:
             others = [f"scope {scope!r}" if scope else "a step without `scope`" for scope in sorted(scopes)]
             text += f" ({', '.join(others)} of this workdir has the name)"
-        near = closest(f"${{{path}}}", known)
+        near = closest(f"${{{path}}}", self._known_references(place))
         raise NoValue(text, suggestion=f"did you mean {near!r}?" if near else "", unknown=True)
 
     def _known(self, place: Place) -> str:
         """Return the known references as text."""
-        with self._lock:
-            known = [f"${{{path}}}" for path in sorted(self._values.get(place, {}))]
+        known = self._known_references(place)
         if not known:
-            return "no operation of this extension has been called with `as: NAME` here"
+            return "no operation has been called with `as: NAME` here"
         return f"known are {', '.join(known[:MOST_SUGGESTIONS])}{', …' if len(known) > MOST_SUGGESTIONS else ''}"
+
+    def _known_references(self, place: Place) -> list[str]:
+        with self._lock:
+            known = set(self._values.get(place, ()))
+        return [f"${{{path}}}" for path in sorted(known.union(self._shared.known(place) if self._shared else ()))]
+
+    def _same_for_all(self, place: Place, path: str, kind: str) -> str:
+        """Return a value that is generated once for all steps of a place."""
+        with self._lock:
+            value = self._generated.get((place, path))
+        if value is not None:
+            return value
+        found = self._shared.find(place, path) if self._shared else None
+        with self._lock:
+            value = self._generated.setdefault((place, path), found.values[""] if found else new_value(kind))
+        if self._shared and not found:
+            with suppress(OSError):
+                self._shared.keep(place, path, {"": value})
+        return value
 
 
 _CAPTURE = "`capture` the part that is needed"

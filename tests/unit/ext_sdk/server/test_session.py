@@ -512,7 +512,7 @@ def test_names_of_values_that_no_step_keeps_are_refused(name: str) -> None:
 def test_without_a_name_nothing_is_kept() -> None:
     session = new()
     session.perform(prepared(session, {"text": "first"}))
-    assert "no operation of this extension has been called with" in failed(session, {"text": "${one.text}"})
+    assert "no operation has been called with" in failed(session, {"text": "${one.text}"})
 
 
 def test_as_is_no_argument_of_the_operation() -> None:

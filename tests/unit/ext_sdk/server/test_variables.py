@@ -92,7 +92,7 @@ def test_an_unknown_reference_is_refused_with_the_nearest_one(
 
 
 def test_where_nothing_is_kept_the_error_says_how_to_keep_something() -> None:
-    with pytest.raises(InvalidArgs, match="no operation of this extension has been called with `as: NAME` here"):
+    with pytest.raises(InvalidArgs, match="no operation has been called with `as: NAME` here"):
         expand(Variables(), HERE, {"a": "${x.y}"})
 
 
