@@ -180,7 +180,7 @@ class SharedValues:
         Directories of extensions that have ended are removed.
 
         Args:
-            choose: returns the files to read; gets those that are there.
+            choose: returns the files to read; gets the names of all.
             limit: bytes; longer files are ignored.
         """
         found: list[Kept] = []

@@ -38,7 +38,7 @@ def start(tmp_path: Path) -> Iterator[Callable[..., ExtensionHost]]:
 
 
 def shared_files(folder: Path) -> list[Path]:
-    """Return the files of shared values, which nobody else can read."""
+    """Return the files of shared values, which no other user can read."""
     (base,) = (folder / "tmp").glob("ext-values-*")
     assert {path.stat().st_mode & 0o077 for path in (base, *base.rglob("*"))} == {0}
     return [path for path in base.rglob("*") if path.is_file()]
