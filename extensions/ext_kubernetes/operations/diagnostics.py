@@ -26,7 +26,7 @@ from ext_sdk.core.text import counted
 from ext_sdk.files import Workdir, os_errors
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
     from ext_kubernetes.api.client import Client
     from ext_kubernetes.api.discovery import Resource
@@ -72,22 +72,20 @@ def diagnostics(args: Diagnostics, context: ext_sdk.Context) -> ext_sdk.Result:
     state = NamespaceState.read(namespace, context, client)
     problems = list(state.problems())
 
-    def clean(content: str) -> str:
-        return CONTROL.sub("\ufffd", context.secrets.redact(state.without_secrets(content)))
-
     sections = {
         "Problems": problems or ["none found"],
         "Not read": state.unread,
         "Objects": [line for item in state.objects[:MOST_OBJECTS] for line in describe_object(item)],
         "Pods": [line for pod in state.pods for line in describe_pod(pod)],
         "Events, the oldest first": list(map(event_line, state.events[-MOST_EVENTS:])),
-        "Logs": list(log_lines(state.pods[:MOST_PODS], args.tail, clean, context, client)) if args.tail else [],
+        "Logs": list(log_lines(state.pods[:MOST_PODS], args.tail, context, client)) if args.tail else [],
     }
     now = f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
     lines = [f"Diagnostics of namespace {namespace} at {now}"]
     for title, found in sections.items():
         lines += ["", f"== {title} ==", *found] if found else []
-    content = "\n".join(map(cut_line, clean("\n".join(lines)).split("\n")))  # half a secret would not be replaced
+    # Lines are shortened last: half a secret would not be replaced.
+    content = "\n".join(map(cut_line, clean("\n".join(lines), state, context).split("\n")))
     if len(content) > LONGEST_FILE:
         content = f"{content[:LONGEST_FILE]}\n… the rest is left out"
     path = context.artifact(f"diagnostics-{namespace}.txt") if not args.file else None
@@ -99,7 +97,7 @@ def diagnostics(args: Diagnostics, context: ext_sdk.Context) -> ext_sdk.Result:
             workdir.write(args.file, f"{content}\n".encode(errors="replace"), parents=True)
             path = workdir.path(args.file)
     pods, events = counted(len(state.pods), "pod"), counted(len(state.events), "event")
-    shown = [cut_line(clean(line)) for line in problems[:MOST_PROBLEMS]]
+    shown = [cut_line(clean(line, state, context)) for line in problems[:MOST_PROBLEMS]]
     summary = f"{counted(len(problems), 'problem')}: {shown[0]}" if shown else "no problems found"
     return ext_sdk.Result.ok(
         f"Wrote the state of {counted(len(state.objects), 'object')}, {pods} and {events} in namespace {namespace} to "
@@ -178,11 +176,12 @@ class NamespaceState(NamedTuple):
         warnings = (event for event in self.events if text(event, "type") == "Warning")
         yield from {(text(event, "reason"), involved(event)): event_line(event) for event in warnings}.values()
 
-    def without_secrets(self, content: str) -> str:
-        """Return a text without values of Secrets."""
-        for value in self.secrets:
-            content = content.replace(value, PLACEHOLDER)
-        return content
+
+def clean(content: str, state: NamespaceState, context: ext_sdk.Context) -> str:
+    """Return a text without secrets, such as values of Secrets, and without control characters."""
+    for value in state.secrets:
+        content = content.replace(value, PLACEHOLDER)
+    return CONTROL.sub("\ufffd", context.secrets.redact(content))
 
 
 def check_time(context: ext_sdk.Context) -> None:
@@ -243,14 +242,8 @@ def event_line(event: Object) -> str:
     return f"{event_time(event)} {involved(event)}: {what}: {' '.join(text(event, 'message').split())}"
 
 
-def log_lines(
-    pods: list[Object], tail: int, clean: Callable[[str], str], context: ext_sdk.Context, client: Client
-) -> Iterator[str]:
-    """Yield the last lines of the logs of all containers that have started, also of their previous runs.
-
-    Args:
-        clean: redacts a log, before it is shortened.
-    """
+def log_lines(pods: list[Object], tail: int, context: ext_sdk.Context, client: Client) -> Iterator[str]:
+    """Yield the last lines of the logs of all containers that have started, also of their previous runs."""
     started = [(pod, status) for pod in pods for status in container_statuses(pod)]
     wanted = [(*pair, True) for pair in started if members(pair[1], "lastState", "terminated")]
     wanted += [(*pair, False) for pair in started if {"running", "terminated"} & members(pair[1], "state").keys()]
@@ -260,7 +253,11 @@ def log_lines(
         pod, status, previous = one
         check_time(context)
         query = [("tailLines", str(tail)), *([("previous", "true")] if previous else [])]
-        return read_log(pod, text(status, "name"), query, context, client).text
+        log = read_log(pod, text(status, "name"), query, context, client).text.removesuffix("\n")
+        if len(log) <= LONGEST_LOG:
+            return log
+        # Of a line that does not fit, nothing is shown: half a secret would not be replaced.
+        return log[-LONGEST_LOG:].partition("\n")[2] or f"(a line of over {LONGEST_LOG:,} characters)"
 
     for (pod, status, previous), log in zip(wanted, run_parallel(catching(read), wanted), strict=True):
         run = "before its last restart" if previous else "now"
@@ -268,9 +265,7 @@ def log_lines(
         if isinstance(log, ext_sdk.OperationFailed):
             yield f"  not read: {log.error}"
             continue
-        lines = clean(log)[-LONGEST_LOG:].split("\n")
-        lines = lines[:-1] if lines[-1] == "" else lines
-        yield from (f"  | {line}" for line in lines) if lines else ["  (empty)"]
+        yield from (f"  | {line}" for line in log.split("\n")) if log else ["  (empty)"]
 
 
 def cut_line(line: str) -> str:

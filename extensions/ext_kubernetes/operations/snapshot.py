@@ -78,6 +78,8 @@ class SnapshotArgs(ClusterArgs):
     def __post_init__(self) -> None:
         if self.all_namespaces and self.namespace:
             raise ValueError("expected `namespace` or `allNamespaces`, found both")
+        if "/" in self.resource:
+            raise ValueError(f"resource: expected kinds without a name, such as deploy,svc; found {self.resource!r}")
         if isinstance(self.namespace, list) and not (self.namespace and all(self.namespace)):
             raise ValueError(f"namespace: expected names of namespaces, found {self.namespace}")
 
@@ -217,6 +219,7 @@ class StateReader:
         self._client = client
         self._names: dict[Resource, str] = {}  # of kinds, as in the names of entries
         self._exclude: list[str] = []
+        self._count = 0
         self._several = len(scope.namespaces) > 1 or "" in scope.namespaces
 
     def read(self, *, before: ClusterState | None = None) -> ClusterState:
@@ -237,10 +240,9 @@ class StateReader:
         namespaces = self._namespaces(missing_ok=before is not None)
         objects = {name: item for name, item in namespaces if not self._is_left_out(name, item)}
         uids = set()
-        for (kind, _), listed in zip(lists, run_parallel(self._list, lists), strict=True):
-            for item in listed:
-                name, uid = self._name_of(self._names[kind], item), text(item, "metadata", "uid")
-                if uid not in uids and not self._is_left_out(name, item):  # two API groups may serve one object
+        for listed in run_parallel(self._list, lists):
+            for name, item in listed.items():
+                if (uid := text(item, "metadata", "uid")) not in uids:  # two API groups may serve one object
                     objects[name] = item
                     uids.add(uid)
         scaled = before.scaled if before else frozenset(filter(None, map(self._scaled_by, objects.values())))
@@ -250,14 +252,16 @@ class StateReader:
             if before or not deleted:
                 content = msgspec.json.encode(settable(item, scaled=name in scaled), order="sorted")
                 entries[name] = Entry(text(item, "kind"), text(item, "metadata", "uid"), deleted, content)
-        size = sum(len(entry.content) for entry in entries.values())
-        if len(entries) > MOST_OBJECTS or size > MOST_BYTES:
+        self._check_size(len(entries), sum(len(entry.content) for entry in entries.values()))
+        return ClusterState(self._scope, entries, scaled)
+
+    def _check_size(self, count: int, size: int = 0) -> None:
+        if count > MOST_OBJECTS or size > MOST_BYTES:
             raise ext_sdk.OperationFailed(
                 f"{self._scope.where} has too many objects",
-                error=f"expected at most {MOST_OBJECTS:,} objects of {MOST_BYTES >> 20} MiB, found {len(entries):,} of "
+                error=f"expected at most {MOST_OBJECTS:,} objects of {MOST_BYTES >> 20} MiB, found {count:,} of "
                 f"{size >> 20} MiB; `resource`, `selector` and `exclude` choose fewer",
             )
-        return ClusterState(self._scope, entries, scaled)
 
     def canonical(self, pattern: str) -> str:
         """Return a pattern with the name of a kind as in names: `deployment/web` for `deploy/web`."""
@@ -281,7 +285,8 @@ class StateReader:
             taken.add(name)
         return kinds
 
-    def _list(self, what: tuple[Resource, str]) -> list[Object]:
+    def _list(self, what: tuple[Resource, str]) -> dict[str, Object]:
+        """Return the objects of a kind in a namespace by name."""
         kind, namespace = what
         query = [("labelSelector", self._scope.selector)] if self._scope.selector else []
         if self._context.deadline.expired:
@@ -291,13 +296,18 @@ class StateReader:
             )
         try:
             with error_context(f"failed to read {kind.name}"):
-                return self._client.list(kind, namespace, query, deadline=self._context.deadline)
+                listed = self._client.list(kind, namespace, query, deadline=self._context.deadline)
         except NotFound:  # its definition was deleted, and so were the objects
-            return []
+            return {}
         except KubernetesError as error:
             prefix = "**/" if self._several else ""
             error.error += f"; `exclude: ['{prefix}{self._names[kind]}/*']` leaves out {kind.plural}"
             raise
+        named = ((self._name_of(self._names[kind], item), item) for item in listed)
+        found = {name: item for name, item in named if not self._is_left_out(name, item)}
+        self._count += len(found)
+        self._check_size(self._count)
+        return found
 
     def _namespaces(self, *, missing_ok: bool) -> Iterator[tuple[str, Object]]:
         """Yield the namespaces by name, if all kinds were chosen.
@@ -359,8 +369,10 @@ WRITTEN_ANNOTATIONS = (
     "control-plane.alpha.kubernetes.io/",
     "csi.volume.kubernetes.io/",
     "deployment.kubernetes.io/",
+    "deprecated.daemonset.template.generation",
     "endpoints.kubernetes.io/",
     "k8s.v1.cni.cncf.io/",
+    "kubernetes.io/service-account.uid",
     "node.alpha.kubernetes.io/",
     "pv.kubernetes.io/",
     "volume.beta.kubernetes.io/",
@@ -375,6 +387,7 @@ WRITTEN_FIELDS: dict[str, tuple[str, ...]] = {
     "Pod": ("nodeName",),
 }
 STANDARD_FINALIZERS = ("foregroundDeletion", "orphan", "kubernetes")
+WRITTEN_SECRETS = frozenset({"kubernetes.io/service-account-token"})  # types whose data a controller writes
 NODE_TAINTS = "node.kubernetes.io/"  # set by the node controller, and by cordon, which also sets a field
 
 
@@ -403,6 +416,8 @@ def settable(item: Object, *, scaled: bool = False) -> Object:
     content = {key: value for key, value in item.items() if key not in {"metadata", "status", "kind", "apiVersion"}}
     if spec:
         content["spec"] = spec = {key: value for key, value in spec.items() if key not in written}
+    if text(item, "type") in WRITTEN_SECRETS:
+        content.pop("data", None)
     if kind == "Node":
         taints = [taint for taint in items(spec, "taints") if not text(taint, "key").startswith(NODE_TAINTS)]
         content["spec"] = spec | {"taints": taints}

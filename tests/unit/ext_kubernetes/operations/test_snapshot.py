@@ -7,10 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from ext_kubernetes.extension import extension
+from ext_kubernetes.operations import snapshot
 from ext_kubernetes.operations.snapshot import differences, settable
+from ext_sdk.testing import call
 from tests.support.fake_kubernetes import SWITCH, Fault, Kind
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from tests.support.ext_kubernetes import Extension
     from tests.support.fake_kubernetes import FakeApi, Object
 
@@ -181,6 +186,11 @@ def test_a_kind_that_may_not_be_read_can_be_left_out(kube: Extension, cluster: F
         ("snapshot", {"namespace": "a", "allNamespaces": True}, "expected `namespace` or `allNamespaces`, found both"),
         ("snapshot", {"namespace": []}, "namespace: expected names of namespaces, found []"),
         ("snapshot", {"resource": "deployy"}, "did you mean"),
+        (
+            "snapshot",
+            {"resource": "deploy/web"},
+            "resource: expected kinds without a name, such as deploy,svc; found 'd",
+        ),
         ("assert-changes", {"since": "nothing"}, "'nothing'"),
     ],
 )
@@ -188,6 +198,17 @@ def test_wrong_arguments_are_refused(kube: Extension, operation: str, args: obje
     result: Any = kube.result(operation, args)
     assert not result["success"]
     assert told in f"{result['message']}\n{result['error']}"
+
+
+@pytest.mark.parametrize("limit", ["MOST_OBJECTS", "MOST_BYTES"])
+def test_a_snapshot_has_a_largest_size(
+    cluster: FakeApi, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: str
+) -> None:
+    monkeypatch.setattr(snapshot, limit, 2)
+    env = {"KUBECONFIG": str(cluster.kubeconfig(tmp_path / "kubeconfig")), "KUBERNETES_SERVICE_HOST": ""}
+    result = call(extension, "snapshot", workdir=tmp_path, env=env)
+    assert not result.success
+    assert "`resource`, `selector` and `exclude` choose fewer" in result.error
 
 
 def test_a_snapshot_of_another_server_is_not_compared(kube: Extension, cluster: FakeApi) -> None:
@@ -213,6 +234,11 @@ def test_a_snapshot_of_another_server_is_not_compared(kube: Extension, cluster: 
 )
 def test_differences_have_paths(before: object, after: object, told: list[str]) -> None:
     assert list(differences(before, after))[: len(told)] == told
+
+
+def test_a_controller_writes_the_token_of_an_account() -> None:
+    item: Object = {"kind": "Secret", "type": "kubernetes.io/service-account-token", "data": {"token": "eA=="}}
+    assert settable(item) == {"type": "kubernetes.io/service-account-token"}
 
 
 def test_empty_members_are_like_missing_ones() -> None:
