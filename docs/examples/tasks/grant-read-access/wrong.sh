@@ -1,6 +1,6 @@
 #!/bin/sh
 # Binds a role that allows the reading of ConfigMaps, and much else.
-# expect kubernetes.auth-can-i: can get secrets
+# expect kubernetes.get: failure: expected to be forbidden, got success
 # expect kubernetes.auth-can-i: can delete configmaps
 set -eu
 namespace=$(echo "$1" | grep -o 'reports-[a-z0-9]*')
