@@ -1,0 +1,24 @@
+#!/bin/sh
+# Sends no names of events, so that all of them are messages.
+# expect http.request: event of event 1: expected to be "tick", got "message"
+set -eu
+cat > "$(dirname "$(echo "$1" | grep -o '/[^ ]*README.md')")/server.py" <<'END'
+import os
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from urllib.parse import parse_qs, urlsplit
+
+
+class Handler(BaseHTTPRequestHandler):
+    def do_GET(self):
+        start = int(parse_qs(urlsplit(self.path).query)["from"][0])
+        self.send_response(200)
+        self.send_header("Content-Type", "text/event-stream")
+        self.end_headers()
+        for count in range(start, -1, -1):
+            self.wfile.write(f"data: {count}\n\n".encode())
+        threading.Event().wait()
+
+
+ThreadingHTTPServer(("127.0.0.1", int(os.environ["PORT"])), Handler).serve_forever()
+END
