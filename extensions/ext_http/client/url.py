@@ -172,10 +172,10 @@ class Guard(NamedTuple):
         self._check_metadata(host, port, _address(host))
         if (host, port) == self.trusted or any(matches(pattern, host, port) for pattern in self.allow):
             return
-        pattern = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+        name = f"[{host}]" if ":" in host else host
         raise Refused(
             f"host {host}, port {port}, is refused: it comes from a variable or a redirect, the task does not name it; "
-            f'to allow it, set "allowHosts": ["{pattern}"]'
+            f'to allow it, set "allowHosts": ["{name}:{port}"], or "{name}" for all of its ports'
         )
 
     def check_address(self, host: str, port: int, address: str) -> None:
