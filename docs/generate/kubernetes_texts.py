@@ -103,11 +103,25 @@ CURRENT = {
 }
 CONFIG = {"config": "kubeconfig as YAML, with credentials redacted"}
 HELM = {"stdout": "standard output of helm", "stderr": "standard error of helm, such as warnings"}
-CHART = HELM | {
+RELEASE = {
     "name": "name of the release",
+    "namespace": "its namespace",
     "status": "status of the release: `deployed`",
     "revision": "revision of the release",
 }
+UNREADY = {
+    "attempts?": FAILED["attempts?"],
+    "seconds?": "duration in seconds, if the wait did not succeed",
+    **DONE_IF_WAITED,
+    **REPORT,
+}
+CHART = RELEASE | HELM | UNREADY
+CURRENT_REVISION = {
+    "chart": "chart with its version: `web-1.2.3`",
+    "appVersion": "version of the application",
+    "description": "description of the revision: `Upgrade complete`",
+}
+UNINSTALLED = HELM | DONE_IF_WAITED | LEFT
 RELEASES = {"count": "number of releases", "names": "their names, one per line", "releases": "the releases as JSON"}
 
 CREATED_NAMESPACE = (
@@ -259,8 +273,21 @@ OUTPUTS = {
     | REPORT,
     "helm-install": CHART,
     "helm-upgrade": CHART,
+    "helm-status": {"found": "`true` if the release exists"}
+    | {f"{name}?": f"{text}, if it exists" for name, text in (RELEASE | CURRENT_REVISION).items()}
+    | {"revisions?": "all revisions, one per line, the latest last, if it exists"}
+    | UNREADY,
+    "helm-values": {
+        "values": "the values as JSON; those with names of secrets are hidden",
+        "NAME?": "value of the JSONPath, if `outputs` has this name",
+    },
+    "helm-rollback": RELEASE
+    | CURRENT_REVISION
+    | {"toRevision": "revision that was returned to; empty if helm does not report it"}
+    | HELM
+    | UNREADY,
     "helm-list": RELEASES,
-    "helm-uninstall": HELM,
+    "helm-uninstall": UNINSTALLED,
     "auth-can-i": ACCESS,
     "create-token": {
         "user": "user name of the service account, for `asUser`",
@@ -280,7 +307,7 @@ OUTPUTS = {
     "viewConfig": CONFIG,
     "helmInstall": CHART,
     "helmList": RELEASES,
-    "helmUninstall": HELM,
+    "helmUninstall": UNINSTALLED,
 }
 
 # Operations with `expect.failure`.
@@ -304,6 +331,7 @@ HOPELESS = (
 MANIFEST = "a manifest is not valid YAML, or has fields that the kind does not have"
 KUBECONFIG = "the kubeconfig cannot be read, or lacks the context"
 HELM_FAILS = "helm is not in PATH, or exits with an error, which is in `error`"
+UNREADY_CHART = "with `wait`, an object of the chart is not ready before `timeout`"
 POD = "no pod is running"
 
 FAILURES = {
@@ -346,6 +374,7 @@ FAILURES = {
     "get": (
         f"{MISSING}, unless `ignoreNotFound` is given",
         "a JSONPath finds nothing, and the output has no default",
+        "the number of objects does not match `count`",
         KIND,
         NAMESPACE,
         SERVER,
@@ -442,10 +471,38 @@ FAILURES = {
         NAMESPACE,
         SERVER,
     ),
-    "helm-install": (HELM_FAILS, "the release exists", "with `wait`, the resources are not ready before `timeout`"),
-    "helm-upgrade": (HELM_FAILS, "the release does not exist, unless `install` is given"),
-    "helm-list": (HELM_FAILS,),
-    "helm-uninstall": (HELM_FAILS, "the release does not exist, unless `ignoreNotFound` is given"),
+    "helm-install": (HELM_FAILS, "the release exists", UNREADY_CHART, HOPELESS, NAMESPACE),
+    "helm-upgrade": (
+        HELM_FAILS,
+        "the release does not exist, unless `install` is given",
+        UNREADY_CHART,
+        HOPELESS,
+        NAMESPACE,
+    ),
+    "helm-status": (
+        HELM_FAILS,
+        "the release does not exist, unless `absent` is given",
+        "the latest revision does not match `expected`, or with `wait` does not match before `timeout`",
+        "with `wait`, the last installation, upgrade or rollback has failed, unless `expected` has another status",
+        UNREADY_CHART,
+        HOPELESS,
+        NAMESPACE,
+    ),
+    "helm-values": (
+        HELM_FAILS,
+        "the release or the revision does not exist",
+        "a JSONPath finds nothing",
+        "the values do not match `expected`",
+        NAMESPACE,
+    ),
+    "helm-rollback": (HELM_FAILS, "the release or the revision does not exist", UNREADY_CHART, HOPELESS, NAMESPACE),
+    "helm-list": (HELM_FAILS, NAMESPACE),
+    "helm-uninstall": (
+        HELM_FAILS,
+        "the release does not exist, unless `ignoreNotFound` is given",
+        "with `wait`, an object still exists at the deadline",
+        NAMESPACE,
+    ),
     "create-token": (
         "the service account does not exist",
         "`writeKubeconfig` leads out of the workdir",
@@ -474,6 +531,7 @@ data:
   main: large
 """
 
+CHART_URL = "oci://registry.example.com/charts/web"
 EXAMPLES: dict[str, dict[str, list[tuple[str, dict[str, object]]]]] = {
     "apply": {
         "Several objects, as text": [("apply", {"manifest": MANIFESTS, "namespace": "web"})],
@@ -495,6 +553,9 @@ EXAMPLES: dict[str, dict[str, list[tuple[str, dict[str, object]]]]] = {
                 },
             ),
             ("assert", {"resource": "configmap/settings", "expected": {"data": {"colour": "${settings.colour}"}}}),
+        ],
+        "The number of objects with a label": [
+            ("get", {"resource": "pods", "selector": "app=other", "count": 0}),
         ],
         "A part of a value: the registry of an image, and a date as seconds": [
             (
@@ -591,6 +652,26 @@ EXAMPLES: dict[str, dict[str, list[tuple[str, dict[str, object]]]]] = {
     "events": {
         "Events of the pods with a label, whose names are generated": [
             ("events", {"resource": "pods", "selector": "app=web", "type": "Warning", "count": 0, "timeout": "0s"}),
+        ]
+    },
+    "helm-upgrade": {
+        "A wait that takes longer than a call may": [
+            ("helm-upgrade", {"chart": CHART_URL, "name": "web", "wait": True, "timeout": "25s", "onTimeout": "ok"}),
+            ("helm-upgrade", {"chart": CHART_URL, "name": "web", "wait": True, "timeout": "25s"}),
+        ]
+    },
+    "helm-status": {
+        "After an agent has upgraded a chart: the objects must be ready, too": [
+            (
+                "helm-status",
+                {"name": "web", "expected": {"chart": {"$matches": "^web-1"}}, "wait": True, "timeout": "25s"},
+            ),
+        ]
+    },
+    "helm-values": {
+        "A value for later steps": [
+            ("helm-values", {"name": "web", "all": True, "outputs": {"replicas": "$.replicas"}, "as": "chart"}),
+            ("helm-values", {"name": "web", "expected": {"replicas": {"$gte": 2}}}),
         ]
     },
     "rollout": {

@@ -139,7 +139,7 @@ def container_of(pod: Object, given: str = "") -> str:
         name = text(pod, "metadata", "name")
         raise ext_sdk.OperationFailed(
             f"pod/{name} has no container {given!r}",
-            error=f"expected a container of pod/{name}: {', '.join(names)}; found {given!r}",
+            error=f"pod/{name} has no container {given!r}, its containers are {', '.join(names) or '(none)'}",
         )
     return names[0]
 

@@ -148,10 +148,11 @@ class Unfinished:
         self._entries: dict[Hashable, object] = {}
         self._lock = threading.Lock()
 
-    def keep(self, key: Hashable, value: object) -> None:
-        """Keep what the next step needs."""
-        with self._lock:
-            self._entries[key] = value
+    def keep(self, on_timeout: ext_sdk.OnTimeout, key: Hashable, value: object) -> None:
+        """Keep what the next step needs, if it may continue this one."""
+        if on_timeout == "ok":
+            with self._lock:
+                self._entries[key] = value
 
     def take(self, key: Hashable, kind: type[V]) -> V | None:
         """Return what a previous step kept, once; None if it kept nothing."""

@@ -1,7 +1,8 @@
-"""A helm that installs nothing: it keeps its arguments, and says what it is told to say."""
+"""Fake of the program helm: it keeps its arguments, and outputs what a test has set."""
 
 from __future__ import annotations
 
+import json
 import os
 from typing import TYPE_CHECKING
 
@@ -9,7 +10,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 SCRIPT = r"""#!/bin/sh
-printf '%s\n' "$@" > "$0.argv"
+case $1 in history | get) asked="$0.$1.argv" ;; *) asked="$0.argv" ;; esac
+printf '%s\n' "$@" > "$asked"
 printf '%s' "$KUBECONFIG" > "$0.kubeconfig"
 for arg in "$@"; do
     file=${arg#--values=}
@@ -18,13 +20,20 @@ done
 echo 'WARNING: this is not JSON' >&2
 if [ -f "$0.hang" ]; then exec sleep 1000; fi
 if [ -f "$0.error" ]; then cat "$0.error" >&2; exit 1; fi
+if [ -f "$0.missing" ]; then
+    case $1 in history | get | uninstall) echo 'Error: release: not found' >&2; exit 1 ;; esac
+fi
 case $1 in
-    install | upgrade) printf 'NAME: %s\nNAMESPACE: default\nSTATUS: deployed\nREVISION: 1\n' "$2" ;;
-    list) cat "$0.list" ;;
-    uninstall) printf 'release "%s" uninstalled\n' "$2" ;;
+    install | upgrade) printf 'NAME: %s\nNAMESPACE: default\nSTATUS: deployed\nREVISION: 2\n' "$2" ;;
+    list | history) cat "$0.$1" ;;
+    get) cat "$0.get-$2" ;;
+    rollback) echo 'Rollback was a success! Happy Helming!' ;;
+    uninstall) printf 'release "%s" uninstalled\n' "$2"; touch "$0.missing" ;;
 esac
 """
-RELEASES = '[{"name":"web","namespace":"default","revision":"1","status":"deployed","chart":"web-1.2.3"}]'
+RELEASES = '[{"name":"web","namespace":"default","revision":"2","status":"deployed","chart":"web-1.2.3"}]'
+FIRST = {"revision": 1, "status": "superseded", "chart": "web-1.2.2", "app_version": "8", "description": "Installed"}
+SECOND = {"revision": 2, "status": "deployed", "chart": "web-1.2.3", "app_version": "9", "description": "Upgraded"}
 
 
 class FakeHelm:
@@ -40,6 +49,9 @@ class FakeHelm:
         self._file.write_text(SCRIPT)
         self._file.chmod(0o755)
         self.say("list", RELEASES)
+        self.history(FIRST, SECOND)
+        self.say("get-manifest", "---\n")
+        self.say("get-values", '{"replicas":2}')
 
     @property
     def path(self) -> str:
@@ -47,9 +59,17 @@ class FakeHelm:
         return f"{self._file.parent}{os.pathsep}{os.environ['PATH']}"
 
     def say(self, what: str, text: str) -> None:
-        """Say it: `list` for its releases, `error` to fail with, `hang` to go on and on."""
+        """Set an output: `list`, `get-manifest`, `get-values`, or the `error` to fail with.
+
+        `hang`: run until it is killed. `missing`: the release does not exist.
+        """
         self._file.with_name(f"helm.{what}").write_text(text)
 
+    def history(self, *revisions: dict[str, object]) -> None:
+        """Set the revisions of its release, the latest last."""
+        self.say("history", json.dumps(revisions))
+        self._file.with_name("helm.missing").unlink(missing_ok=True)
+
     def heard(self, what: str) -> str:
-        """What it was given: `argv`, `kubeconfig`, and of its last file of values `values`, `mode` and `file`."""
+        """Return what it received: `argv`, `kubeconfig`, and of its last file of values `values`, `mode` and `file`."""
         return self._file.with_name(f"helm.{what}").read_text()

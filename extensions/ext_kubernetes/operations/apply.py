@@ -21,18 +21,16 @@ from ext_kubernetes.objects.fields import items, members, text
 from ext_kubernetes.targets import Target, TimeLimitOfWait
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     from ext_kubernetes.api.client import Client
     from ext_kubernetes.api.discovery import Resource
     from ext_kubernetes.objects.fields import Outputs
     from ext_kubernetes.objects.yaml_loader import Object
-    from ext_kubernetes.waiting.waiter import WaitResult
 
 
 APPLY_PATCH = "application/apply-patch+yaml"
 ACTIONS = ("created", "configured", "unchanged")
-MOST_WAITS = 32  # concurrent waits with `wait: true`
 
 
 class Apply(SourceArgs, one_of=("file", "manifest", "url", "kustomize")):
@@ -85,12 +83,22 @@ def apply(args: Apply, context: ext_sdk.Context) -> ext_sdk.Result:
     counts = Counter(outcome.action for outcome in outcomes)
     outputs: Outputs = {action: counts[action] for action in ACTIONS}
     if args.wait and not args.dry_run and not any(outcome.failure for outcome in outcomes):
+        from ext_kubernetes.waiting.failure_report import wait_until_ready  # takes as long as a small apply
+
         targets = [
             Target(outcome.item.resource, outcome.item.namespace, text(outcome.object, "metadata", "name"))
             for outcome in outcomes
         ]
         applied = bulk_result(outcomes, "Applied", outputs)
-        if failure := _wait_until_ready(targets, args, context, client, applied):
+        if failure := wait_until_ready(
+            targets,
+            context,
+            client,
+            timeout=args.timeout,
+            on_timeout=args.on_timeout,
+            outputs={**applied.outputs},
+            message="{target} was applied, but {are} not ready",
+        ):
             return failure
         outputs["done"] = True
     return bulk_result(outcomes, "Would apply" if args.dry_run else "Applied", outputs)
@@ -119,43 +127,6 @@ def apply_item(
     if version:
         return stored, "unchanged" if version == text(stored, "metadata", "resourceVersion") else "configured"
     return stored, "applied"
-
-
-def _wait_until_ready(
-    targets: Sequence[Target], args: Apply, context: ext_sdk.Context, client: Client, applied: ext_sdk.Result
-) -> ext_sdk.Result | None:
-    """Wait until all objects are ready; return the failure of the first one that is not, or None.
-
-    Args:
-        applied: result of the operation if all are ready.
-    """
-    # These imports take as long as a small apply.
-    from concurrent.futures import ThreadPoolExecutor
-
-    from ext_kubernetes.waiting.failure_report import wait_failure
-    from ext_kubernetes.waiting.pod_failures import PodCheck
-    from ext_kubernetes.waiting.waiter import IsReady, verdict_for_target, wait_for
-
-    def wait(target: Target) -> WaitResult:
-        predicate = verdict_for_target(target, IsReady(PodCheck(client, context.deadline)), "all")
-        return wait_for(target, predicate, context, client)
-
-    with ThreadPoolExecutor(min(MOST_WAITS, len(targets)) or 1, "ready") as pool:
-        results = list(pool.map(wait, targets))
-    pending = [result for result in results if not result.outcome.done]
-    if not pending:
-        return None
-    result = min(pending, key=lambda result: result.outcome.timed_out)  # permanent failures first
-    return wait_failure(
-        result,
-        "ready",
-        context,
-        client,
-        timeout=args.timeout,
-        on_timeout=args.on_timeout,
-        outputs={**applied.outputs},
-        message=f"{result.target} was applied, but is not ready",
-    )
 
 
 MOST_GETS = 3  # objects of a kind that are read one by one; more are listed

@@ -71,7 +71,7 @@ def delete(args: Delete, context: ext_sdk.Context) -> ext_sdk.Result:
     """Delete objects by name, selector or manifest, and wait until they are gone.
 
     A new object of the same name is neither deleted nor waited for. An object given by `kind` and `metadata` is waited
-    for only with `wait: true`.
+    for only with `wait: true`. After a step with `onTimeout: ok`, the next one succeeds also if the objects are gone.
     """
     client = client_for(context, args)
     chosen, plural = _choose(args, context, client)
@@ -114,15 +114,21 @@ def delete(args: Delete, context: ext_sdk.Context) -> ext_sdk.Result:
             wait_for_deletion(deleted, context, client)
         except DeletionTimedOut as error:
             failure = ext_sdk.Result.of_failure(error)
-            for item in error.left if args.on_timeout == "ok" else ():
-                unfinished.keep((client.server, item._replace(uid="")), item)
+            _keep_for_next_step(error.left, args, context, client)
             failure.outputs |= {"count": str(len(deleted)), "resources": "\n".join(map(str, deleted))}
             return ext_sdk.conclude_wait(failure, args.on_timeout, timed_out=error.timed_out, last_seen=error.last_seen)
         outputs["done"] = True
+        _keep_for_next_step(deleted, args, context, client)
     if not deleted and missing:
         return ext_sdk.Result.ok(f"{missing} not found (ignored)", outputs=outputs)
     subject = str(deleted[0]) if len(deleted) == 1 else f"{len(deleted)} {plural}"
     return ext_sdk.Result.ok(f"{'Would delete' if args.dry_run else 'Deleted'} {subject}", outputs=outputs)
+
+
+def _keep_for_next_step(items: list[DeletedObject], args: Delete, context: ext_sdk.Context, client: Client) -> None:
+    """Keep the objects, so that the next step with the same names succeeds also if they are gone."""
+    for item in () if args.selects else items:
+        context.state(Unfinished).keep(args.on_timeout, (client.server, item._replace(uid="")), item)
 
 
 def _choose(args: Delete, context: ext_sdk.Context, client: Client) -> tuple[list[DeletedObject], str]:

@@ -19,13 +19,17 @@ from ext_kubernetes.objects.secret_data import has_hidden, marked
 from ext_kubernetes.targets import TargetArgs, TimeLimit, missing_namespace_context, target_of
 from ext_sdk.capture_filters import Filter, filtered
 from ext_sdk.capture_filters import NotFound as CaptureNotFound
-from ext_sdk.expect import Searcher
+from ext_sdk.core.text import counted
+from ext_sdk.expect import Integer, Searcher, check_integer, failure_text, passed
 
 if TYPE_CHECKING:
     from ext_kubernetes.api.client import Client
     from ext_kubernetes.objects.fields import Outputs
     from ext_kubernetes.objects.yaml_loader import Object
     from ext_kubernetes.targets import Target
+
+
+MOST_NAMED = 20  # objects named in an error
 
 
 class Output(ext_sdk.Args):
@@ -58,6 +62,10 @@ class Get(TargetArgs):
         dict[Annotated[str, Meta(pattern="^[A-Za-z0-9_-]{1,64}$")], str | Output],
         Meta(description="Values to output, by name: a JSONPath, or an object. In a list, paths begin at `items`"),
     ] = field(default_factory=dict)
+    count: Annotated[
+        Integer | UnsetType,
+        Meta(description="Expected number of objects, such as 0 or {gte: 1}; with a kind without a name"),
+    ] = UNSET
     ignore_not_found: Annotated[
         bool, Meta(description="Treat a missing object as success; the output `found` is then false")
     ] = False
@@ -71,7 +79,7 @@ class Get(TargetArgs):
 
 
 def get(args: Get, context: ext_sdk.Context) -> ext_sdk.Result:
-    """Read an object, or all objects of a kind, and output the values that JSONPaths select.
+    """Read an object, or all objects of a kind, check their number, and output the values that JSONPaths select.
 
     Paths are in the dialect of RFC 9535 or of kubectl. A path that selects several values outputs one a line; strings
     are output unchanged, all other values as JSON. Values of a Secret are never shown: later steps use them as
@@ -80,6 +88,8 @@ def get(args: Get, context: ext_sdk.Context) -> ext_sdk.Result:
     client = client_for(context, args)
     listing = "/" not in args.resource and not args.metadata.name
     target = target_of(args, context, client, named=False, everywhere=args.all_namespaces)
+    if args.count is not UNSET and not listing:
+        raise ext_sdk.InvalidArgs("count", f"expected a kind without a name, found {target}")
     try:
         with error_context(f"failed to get {target.where}"):
             if listing:
@@ -97,6 +107,12 @@ def get(args: Get, context: ext_sdk.Context) -> ext_sdk.Result:
     if listing:
         names = list(map(target.name_of, items(document, "items")))
         outputs |= {"found": bool(names), "count": len(names), "names": "\n".join(names)}
+        where = target._replace(selector=args.selector).where
+        checks = [] if isinstance(args.count, UnsetType) else check_integer(args.count, len(names), where=where)
+        if checks and not passed(checks):
+            shown = ", ".join(names[:MOST_NAMED]) + (", …" if len(names) > MOST_NAMED else "")
+            error = failure_text(checks) + (f": {shown}" if names else "")
+            return ext_sdk.Result.failed(f"found {counted(len(names), 'object')}", error=error, outputs=outputs)
     else:
         outputs |= identity(document)
     secret: Outputs = {}

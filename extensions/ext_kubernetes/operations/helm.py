@@ -1,88 +1,53 @@
-"""Operations `helm-install`, `helm-upgrade`, `helm-list` and `helm-uninstall`, run by the program helm."""
+"""Operations on Helm releases, run by the program helm: `helm-install`, `helm-upgrade`, `helm-status` and others."""
 
 from __future__ import annotations
 
 import json
-import os
 import tempfile
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
-import msgspec
 from msgspec import Meta, field
 
 import ext_sdk
-from ext_kubernetes.api.client import client_for
 from ext_kubernetes.api.discovery import check_name
-from ext_kubernetes.api.kubeconfig import IMPERSONATE
 from ext_kubernetes.config import ClusterArgs
+from ext_kubernetes.manifests.helm_release import NOT_FOUND, REVISION, Helm
+from ext_kubernetes.objects.kubectl_jsonpath import PathFailed, problem, text_of, values
+from ext_kubernetes.objects.matching import WrongPattern, check_pattern, differences
+from ext_kubernetes.objects.secret_data import Hidden, has_hidden, masked
 from ext_kubernetes.objects.yaml_loader import Json
-from ext_kubernetes.program import run
-from ext_kubernetes.targets import namespace_of
+from ext_kubernetes.polling import Unfinished
+from ext_kubernetes.waiting.deletion import DeletedObject, DeletionTimedOut, wait_for_deletion
+from ext_kubernetes.waiting.failure_report import wait_until_ready
 from ext_kubernetes.waiting.waiter import Timeout  # noqa: TC001 - msgspec reads it
+from ext_sdk.core.redaction.secret_names import looks_secret
+from ext_sdk.expect import Searcher, SearchFailed
 from ext_sdk.files import Workdir, os_errors
+from ext_sdk.polling import attempts_until, exponential
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ext_kubernetes.manifests.helm_release import Revision
     from ext_kubernetes.objects.fields import Outputs
-    from ext_kubernetes.program import Ran
 
 
-HELM = "helm"
-ADVICE = "install it from https://helm.sh, or apply the chart's manifests"
-LAST_SECONDS = 1.0  # that helm has less than the operation, so that helm itself reports a timeout
-
-
-def helm(verb: str, given: list[str], args: ClusterArgs, context: ext_sdk.Context, *, accept: str = "") -> Ran:
-    """Run helm against the cluster of the call.
-
-    Args:
-        given: arguments and flags of helm.
-        accept: a failure with this text in stderr is returned, not raised; "" for none.
-
-    Raises:
-        ext_sdk.RequirementNotMet: helm is not installed.
-        ext_sdk.OperationFailed: helm failed or timed out.
-    """
-    client = client_for(context, args)
-    source = client.source
-    env = {} if source.in_cluster else {"KUBECONFIG": os.pathsep.join(source.files)}
-    flags = [f"--kube-context={source.context}"] if source.context else []
-    # helm reads uid and extra from the kubeconfig, as kubectl does, but not the user and the groups.
-    names = {f"{IMPERSONATE}User": "--kube-as-user", f"{IMPERSONATE}Group": "--kube-as-group"}
-    headers = client.connect(context.deadline).headers
-    flags += [f"{names[name]}={value}" for name, value in headers if name in names]
-    ran = run([HELM, verb, *given, *flags], env, context, ADVICE)
-    if ran.code == 0 or (accept and ran.in_time and accept in ran.stderr):
-        return ran
-    status = ran.status if ran.in_time else f"it did not end before the deadline and was stopped ({ran.status})"
-    output = (ran.stderr or ran.stdout).strip() or "(empty)"
-    raise ext_sdk.OperationFailed(
-        f"helm {verb} failed: {status}",
-        error=f"helm {verb} failed: {status}\nOutput: {output}",
-        outputs=_outputs(ran),
-    )
-
-
-def _outputs(ran: Ran) -> Outputs:
-    return {"stdout": ran.stdout, "stderr": ran.stderr}
-
-
-def _namespace_flag(args: ChartArgs | HelmList | HelmUninstall, context: ext_sdk.Context) -> list[str]:
-    namespace = namespace_of(context, client_for(context, args), args.namespace)
-    check_name("namespace", namespace)
-    return [f"--namespace={namespace}"]
-
-
-def _wait_flags(wait: bool, context: ext_sdk.Context) -> list[str]:
-    if not wait:
-        return []
-    return ["--wait", f"--timeout={max(1, int(context.deadline.remaining() - LAST_SECONDS))}s"]
-
+POLLS = exponential(first=0.3, longest=2.0)  # seconds between two runs of helm history
+DEPLOYED = "deployed"  # status of a release whose objects have been sent
+FAILED = "failed"  # status of a release whose last installation, upgrade or rollback failed
 
 ReleaseNamespace = Annotated[
     str,
     Meta(description="Namespace of the release; default: the one created by create-namespace, or the configured one"),
 ]
 ReleaseName = Annotated[str, Meta(min_length=1, description="Name of the release")]
+Wait = Annotated[
+    bool,
+    Meta(
+        description="Wait until all objects of the chart are ready, by the rules of `wait` with `for: ready`; hooks of "
+        "the chart run before that"
+    ),
+]
 
 
 class ChartArgs(ClusterArgs):
@@ -102,8 +67,9 @@ class ChartArgs(ClusterArgs):
     version: Annotated[str, Meta(description="Version of the chart, or a range; default: the newest one")] = ""
     repo: Annotated[str, Meta(description="URL of the chart repository; `chart` is then a plain name")] = ""
     create_namespace: Annotated[bool, Meta(description="Create the namespace if it does not exist")] = False
-    wait: Annotated[bool, Meta(description="Wait until all resources of the chart are ready")] = False
+    wait: Wait = False
     timeout: Timeout = ext_sdk.Duration.parse("60s")
+    on_timeout: ext_sdk.OnTimeout = "fail"
 
     def __post_init__(self) -> None:
         for name in ("chart", "version", "repo"):
@@ -146,66 +112,183 @@ class HelmUninstall(ClusterArgs):
     name: ReleaseName
     namespace: ReleaseNamespace = ""
     ignore_not_found: Annotated[bool, Meta(description="Treat a missing release as success")] = False
-    wait: Annotated[bool, Meta(description="Wait until all resources of the chart are deleted")] = False
+    wait: Annotated[bool, Meta(description="Wait until all objects of the chart are deleted")] = False
     timeout: Timeout = ext_sdk.Duration.parse("60s")
+    on_timeout: ext_sdk.OnTimeout = "fail"
 
     def __post_init__(self) -> None:
         _refuse_flag("name", self.name)
 
 
+class HelmStatus(ClusterArgs):
+    """Arguments of `helm-status`."""
+
+    name: ReleaseName
+    namespace: ReleaseNamespace = ""
+    expected: Annotated[
+        dict[str, Json],
+        Meta(
+            description="Expected members of the latest revision: status, revision, chart (web-1.2.3), appVersion, "
+            "description; with the operators of `assert`"
+        ),
+    ] = field(default_factory=dict)
+    absent: Annotated[bool, Meta(description="The release must not exist")] = False
+    wait: Annotated[
+        bool,
+        Meta(
+            description="Wait until `expected` or `absent` is met; the status must be deployed, unless `expected` has "
+            "another one, and all objects of a deployed release must be ready"
+        ),
+    ] = False
+    timeout: Timeout = ext_sdk.Duration.parse("25s")
+    on_timeout: ext_sdk.OnTimeout = "fail"
+
+    def __post_init__(self) -> None:
+        _refuse_flag("name", self.name)
+        if self.absent and self.expected:
+            raise ValueError("expected one of `absent` and `expected`, found both")
+        if unknown := sorted(self.expected.keys() - set(REVISION)):
+            raise ValueError(f"expected: unknown member {unknown[0]}; known members: {', '.join(REVISION)}")
+        _check_pattern(self.expected)
+
+
+class HelmRollback(ClusterArgs):
+    """Arguments of `helm-rollback`."""
+
+    name: ReleaseName
+    revision: Annotated[int, Meta(ge=0, description="Revision to return to; 0: the previous one")] = 0
+    namespace: ReleaseNamespace = ""
+    wait: Wait = False
+    timeout: Timeout = ext_sdk.Duration.parse("60s")
+    on_timeout: ext_sdk.OnTimeout = "fail"
+
+    def __post_init__(self) -> None:
+        _refuse_flag("name", self.name)
+
+
+class HelmValues(ClusterArgs):
+    """Arguments of `helm-values`."""
+
+    name: ReleaseName
+    namespace: ReleaseNamespace = ""
+    revision: Annotated[int, Meta(ge=0, description="Revision of the release; 0: the latest one")] = 0
+    all: Annotated[
+        bool, Meta(description="All values of the release, including the defaults of the chart; default: those given")
+    ] = False
+    outputs: Annotated[
+        dict[Annotated[str, Meta(pattern="^[A-Za-z0-9_-]{1,64}$")], str],
+        Meta(description="Values to output, by name: a JSONPath, such as $.image.tag or {.image.tag}"),
+    ] = field(default_factory=dict)
+    expected: Annotated[
+        dict[str, Json],
+        Meta(description="Part of the values, such as {image: {tag: v2}}, with the operators of `assert`"),
+    ] = field(default_factory=dict)
+    timeout: Timeout = ext_sdk.Duration.parse("25s")
+
+    def __post_init__(self) -> None:
+        _refuse_flag("name", self.name)
+        for name, path in self.outputs.items():
+            if wrong := problem(path):
+                raise ValueError(f"outputs.{name}: {wrong}")
+        _check_pattern(self.expected)
+
+
 def helm_install(args: HelmInstall, context: ext_sdk.Context) -> ext_sdk.Result:
-    """Install a chart as a new release."""
+    """Install a chart as a new release.
+
+    After a step with a `name` and `onTimeout: ok`, the next one with the same arguments continues its wait.
+    """
     if args.name:
         check_name("release name", args.name)
-    return _install("install", args, [args.name] if args.name else ["--generate-name"], context)
+    release = [args.name] if args.name else ["--generate-name"]
+    return _change("install", args, context, lambda helm: _send_chart("install", args, release, helm, context))
 
 
 def helm_upgrade(args: HelmUpgrade, context: ext_sdk.Context) -> ext_sdk.Result:
-    """Upgrade a release to another chart or other values; with `install`, install it if it does not exist."""
+    """Upgrade a release to another chart or other values; with `install`, install it if it does not exist.
+
+    After a step with `onTimeout: ok`, the next one with the same arguments continues its wait.
+    """
     flags = [flag for flag, given in (("--install", args.install), ("--reuse-values", args.reuse_values)) if given]
     check_name("release name", args.name)
-    return _install("upgrade", args, [args.name, *flags], context)
+    release = [args.name, *flags]
+    return _change("upgrade", args, context, lambda helm: _send_chart("upgrade", args, release, helm, context))
 
 
-def helm_list(args: HelmList, context: ext_sdk.Context) -> ext_sdk.Result:
-    """List the helm releases of a namespace, or of all namespaces."""
-    scope = ["--all-namespaces"] if args.all_namespaces else _namespace_flag(args, context)
-    ran = helm("list", ["--output", "json", *scope], args, context)
-    try:
-        releases = msgspec.json.decode(ran.stdout, type=list[dict[str, Json]])
-    except msgspec.DecodeError as error:
-        raise ext_sdk.OperationFailed(
-            "failed to parse helm list output", error=f"expected a JSON list from helm, found {ran.stdout[:200]!r}"
-        ) from error
-    outputs: Outputs = {
-        "count": len(releases),
-        "names": "\n".join(str(release.get("name", "")) for release in releases),
-        "releases": json.dumps(releases, ensure_ascii=False, separators=(",", ":")),
-    }
-    if not releases:
-        return ext_sdk.Result.ok("No Helm releases found", outputs=outputs)
-    keys = ("namespace", "status", "chart")
-    lines = [
-        f"  - {release.get('name')} ({', '.join(f'{key}: {release.get(key)}' for key in keys)})" for release in releases
-    ]
-    return ext_sdk.Result.ok("\n".join([f"Found {len(releases)} Helm release(s):", *lines]), outputs=outputs)
+def helm_rollback(args: HelmRollback, context: ext_sdk.Context) -> ext_sdk.Result:
+    """Return a release to a previous revision, which creates a new revision.
 
-
-def helm_uninstall(args: HelmUninstall, context: ext_sdk.Context) -> ext_sdk.Result:
-    """Remove a release and all resources of its chart."""
+    After a step with `onTimeout: ok`, the next one with the same arguments continues its wait.
+    """
     check_name("release name", args.name)
-    flags = [*_namespace_flag(args, context), *_wait_flags(args.wait, context)]
-    ran = helm("uninstall", [args.name, *flags], args, context, accept="not found" if args.ignore_not_found else "")
-    if ran.code:
-        return ext_sdk.Result.ok(f"Helm release '{args.name}' not found (ignored)", outputs=_outputs(ran))
-    return ext_sdk.Result.ok(
-        f"Helm release '{args.name}' uninstalled successfully\n{ran.stdout}".strip(), outputs=_outputs(ran)
-    )
+
+    def send(helm: Helm) -> _Changed:
+        known = [revision.revision for revision in helm.revisions(args.name)]
+        if not known or (args.revision and args.revision not in known):
+            raise helm.not_found(args.name, args.revision)
+        if len(known) < 2 and not args.revision:
+            raise ext_sdk.OperationFailed(f"Helm release {args.name!r} has no revision before {known[0]}")
+        revision = [str(args.revision)] if args.revision else []
+        ran = helm.run("rollback", [args.name, *revision, helm.time_limit()])
+        current = helm.current(args.name)
+        target = str(args.revision or current.description.rpartition(" ")[2])
+        outputs = current.outputs(args.name, helm.namespace) | {"toRevision": target if target.isdecimal() else ""}
+        message = f"Rolled the Helm release {args.name!r} back{f' to revision {target}' if target.isdecimal() else ''}"
+        return _Changed(message, outputs | {"stdout": ran.stdout, "stderr": ran.stderr})
+
+    return _change("rollback", args, context, send)
 
 
-def _install(verb: str, args: ChartArgs, release: list[str], context: ext_sdk.Context) -> ext_sdk.Result:
+class _Changed(NamedTuple):
+    """Result of `helm install`, `helm upgrade` or `helm rollback`.
+
+    Attributes:
+        args: arguments of the step, if the next one may continue its wait.
+    """
+
+    message: str
+    outputs: Outputs
+    args: dict[str, object] | None = None
+
+
+def _change(
+    verb: str, args: ChartArgs | HelmRollback, context: ext_sdk.Context, send: Callable[[Helm], _Changed]
+) -> ext_sdk.Result:
+    """Change a release, unless a previous step with `onTimeout: ok` did, and wait for its objects if requested."""
+    helm, unfinished = Helm(args, args.namespace, context), context.state(Unfinished)
+    key = (helm.client.server, f"helm-{verb}", helm.namespace, getattr(args, "name", ""))
+    given = {name: getattr(args, name) for name in args.__struct_fields__ if name not in {"timeout", "on_timeout"}}
+    changed = unfinished.take(key, _Changed)
+    if changed is None or changed.args != given or not _is_current(changed, helm):
+        changed = send(helm)
+    name = str(changed.outputs["name"])
+    unfinished.keep(args.on_timeout, (*key[:-1], name), changed._replace(args=given))
+    outputs = dict(changed.outputs)
+    if args.wait:
+        unready = wait_until_ready(
+            helm.targets(name),
+            context,
+            helm.client,
+            timeout=args.timeout,
+            on_timeout=args.on_timeout,
+            outputs=outputs,
+            message=f"{changed.message.splitlines()[0]}, but {{target}} {{are}} not ready",
+        )
+        if unready:
+            return unready
+        outputs["done"] = True
+    return ext_sdk.Result.ok(changed.message, outputs=outputs)
+
+
+def _is_current(changed: _Changed, helm: Helm) -> bool:
+    """Return True if the latest revision of a release is the one that a previous step created."""
+    revisions = helm.revisions(str(changed.outputs["name"]))
+    return bool(revisions) and str(revisions[-1].revision) == str(changed.outputs["revision"])
+
+
+def _send_chart(verb: str, args: ChartArgs, release: list[str], helm: Helm, context: ext_sdk.Context) -> _Changed:
     """Run `helm install` or `helm upgrade`; `release` is its name, or flags in place of it."""
-    flags = [*_namespace_flag(args, context), *_wait_flags(args.wait, context)]
+    flags = [helm.time_limit()]
     flags += [f"--{name}={value}" for name, value in (("version", args.version), ("repo", args.repo)) if value]
     flags += ["--create-namespace"] if args.create_namespace else []
     workdir, chart = Workdir(context.workdir), args.chart
@@ -220,11 +303,208 @@ def _install(verb: str, args: ChartArgs, release: list[str], context: ext_sdk.Co
             json.dump(args.values, file, ensure_ascii=False)
             file.flush()
             flags.append(f"--values={file.name}")
-        ran = helm(verb, [*release, chart, *flags], args, context)
+        ran = helm.run(verb, [*release, chart, *flags])
     reported = dict(line.split(": ", 1) for line in reversed(ran.stdout.splitlines()) if ": " in line)
-    outputs = _outputs(ran) | {key: reported.get(key.upper(), "") for key in ("name", "status", "revision")}
+    outputs: Outputs = {
+        "stdout": ran.stdout,
+        "stderr": ran.stderr,
+        "namespace": helm.namespace,
+        **{key: reported.get(key.upper(), "") for key in ("name", "status", "revision")},
+    }
     past = "installed" if verb == "install" else "upgraded"
-    return ext_sdk.Result.ok(f"Helm chart {past} successfully\n{ran.stdout}".strip(), outputs=outputs)
+    return _Changed(f"Helm chart {past} successfully\n{ran.stdout}".strip(), outputs)
+
+
+def helm_status(args: HelmStatus, context: ext_sdk.Context) -> ext_sdk.Result:
+    """Output the latest revision of a release and check it; with `wait`, wait until it is as expected.
+
+    A release whose last installation, upgrade or rollback failed ends the wait, unless `expected` has another status.
+    """
+    check_name("release name", args.name)
+    helm = Helm(args, args.namespace, context)
+    revisions, different = _poll_release(args, helm, context)
+    hopeless = _has_failed(args, revisions)
+    outputs: dict[str, str | int | bool] = {"found": bool(revisions)}
+    if revisions:
+        outputs |= revisions[-1].outputs(args.name, helm.namespace)
+        outputs["revisions"] = "\n".join(map(str, revisions))
+    elif not args.absent and not args.wait:
+        raise helm.not_found(args.name)
+    state = revisions[-1].state if revisions else "missing"
+    message = f"Helm release {args.name!r} is {state}"
+    if different:
+        result = ext_sdk.Result.failed(message, error="\n".join(different), outputs=outputs)
+        if not args.wait:
+            return result
+        timed_out = not (hopeless or context.deadline.stopped.is_set())
+        return ext_sdk.conclude_wait(result, args.on_timeout, timed_out=timed_out, last_seen=state)
+    if not args.wait:
+        return ext_sdk.Result.ok(message, outputs=outputs)
+    if revisions and revisions[-1].status == DEPLOYED:
+        unready = wait_until_ready(
+            helm.targets(args.name),
+            context,
+            helm.client,
+            timeout=args.timeout,
+            on_timeout=args.on_timeout,
+            outputs=outputs,
+            message=f"{message}, but {{target}} {{are}} not ready",
+        )
+        if unready:
+            return unready
+    return ext_sdk.Result.ok(message, outputs=outputs | {"done": True})
+
+
+def _poll_release(args: HelmStatus, helm: Helm, context: ext_sdk.Context) -> tuple[list[Revision], list[str]]:
+    """Read a release once, or with `wait` until it is as expected, it has failed, or the time is over.
+
+    Returns:
+        The revisions of the release, and the differences between the latest one and the expected one.
+    """
+    revisions: list[Revision] = []
+    different: list[str] = []
+    # The last run of helm should end before the deadline.
+    for attempt in attempts_until(context.deadline, POLLS, reserve=lambda seconds: 2 * seconds):
+        try:
+            revisions = helm.revisions(args.name)
+        except ext_sdk.OperationFailed:
+            if attempt.number > 1 and context.deadline.expired:
+                break  # the previous poll ended before the deadline
+            raise
+        if args.absent:
+            different = [f"expected no release {args.name!r}, found {revisions[-1].state}"] if revisions else []
+        elif revisions:
+            default = {"status": DEPLOYED} if args.wait else {}
+            different = _differences(default | args.expected, revisions[-1].members(), "release")
+        else:
+            different = [f"expected a Helm release {args.name!r} in namespace {helm.namespace}, found none"]
+        if not args.wait or not different or _has_failed(args, revisions):
+            break
+    return revisions, different
+
+
+def _has_failed(args: HelmStatus, revisions: list[Revision]) -> bool:
+    """Return True if the latest revision failed, and `deployed` is expected because no other status is given."""
+    wanted = args.wait and not args.absent and "status" not in args.expected
+    return bool(wanted and revisions) and revisions[-1].status == FAILED
+
+
+def _differences(expected: dict[str, Json], found: object, what: str) -> list[str]:
+    """Return the differences as texts. Raises OperationFailed if a regular expression takes too long."""
+    with Searcher() as searcher:
+        try:
+            return list(map(str, differences(expected, found, searcher=searcher)))
+        except SearchFailed as error:
+            raise ext_sdk.OperationFailed(f"the {what} can't be checked", error=str(error)) from error
+
+
+def helm_values(args: HelmValues, context: ext_sdk.Context) -> ext_sdk.Result:
+    """Output the values of a release, and check them.
+
+    Values whose names mark secrets, such as `password`, are never shown: later steps use them as ${NAME.key}.
+    """
+    check_name("release name", args.name)
+    helm = Helm(args, args.namespace, context)
+    flags = [*(["--all"] if args.all else []), *([f"--revision={args.revision}"] if args.revision else [])]
+    found = helm.read("get values", [args.name, *flags], type=dict[str, Json])
+    if found is None and not any(args.revision in {0, known.revision} for known in helm.revisions(args.name)):
+        raise helm.not_found(args.name, args.revision)
+    found = found or {}
+    document = _marked(found)
+    outputs: dict[str, str | int | bool] = {"values": json.dumps(masked(document), ensure_ascii=False)}
+    secret: dict[str, str | int | bool] = {}
+    for name, path in args.outputs.items():
+        try:
+            selected = values(path, document)
+        except PathFailed as error:
+            raise ext_sdk.InvalidArgs(f"outputs.{name}", str(error)) from error
+        if not selected:
+            raise ext_sdk.OperationFailed(
+                f"no value at {path} of the Helm release {args.name!r}",
+                error=f"outputs.{name}: expected a value at {path} of the values of the Helm release {args.name!r}, "
+                f"found none; members: {json.dumps(list(found)[:40])}"
+                + ("" if args.all else ". Set `all: true` to include the defaults of the chart"),
+            )
+        (secret if has_hidden(selected) else outputs)[name] = text_of(selected)
+    message = f"Got the values of the Helm release {args.name!r}"
+    if different := _differences(args.expected, document, "values"):
+        return ext_sdk.Result.failed(f"{message}, which differ", error="\n".join(different), outputs=outputs)
+    return ext_sdk.Result.ok(message, outputs=outputs, secret_outputs=secret)
+
+
+def helm_list(args: HelmList, context: ext_sdk.Context) -> ext_sdk.Result:
+    """List the helm releases of a namespace, or of all namespaces."""
+    releases = Helm(args, args.namespace, context, everywhere=args.all_namespaces).releases()
+    outputs: Outputs = {
+        "count": len(releases),
+        "names": "\n".join(str(release.get("name", "")) for release in releases),
+        "releases": json.dumps(releases, ensure_ascii=False, separators=(",", ":")),
+    }
+    if not releases:
+        return ext_sdk.Result.ok("No Helm releases found", outputs=outputs)
+    keys = ("namespace", "status", "chart")
+    lines = [
+        f"  - {release.get('name')} ({', '.join(f'{key}: {release.get(key)}' for key in keys)})" for release in releases
+    ]
+    return ext_sdk.Result.ok("\n".join([f"Found {len(releases)} Helm release(s):", *lines]), outputs=outputs)
+
+
+class _Uninstalled(NamedTuple):
+    """Objects of a release that a step with `onTimeout: ok` uninstalled."""
+
+    objects: list[DeletedObject]
+
+
+def helm_uninstall(args: HelmUninstall, context: ext_sdk.Context) -> ext_sdk.Result:
+    """Remove a release and all objects of its chart.
+
+    After a step with `onTimeout: ok`, the next one continues to wait for the same objects.
+    """
+    check_name("release name", args.name)
+    helm, unfinished = Helm(args, args.namespace, context), context.state(Unfinished)
+    key = (helm.client.server, "helm-uninstall", helm.namespace, args.name)
+    previous = unfinished.take(key, _Uninstalled)
+    deleted = [
+        DeletedObject(target.resource, target.namespace, target.name, uid)
+        for target, uid in (helm.uids(args.name) if args.wait else ())
+    ]
+    accept = NOT_FOUND if args.ignore_not_found or previous else ""
+    ran = helm.run("uninstall", [args.name, helm.time_limit()], accept=accept)
+    outputs: Outputs = {"stdout": ran.stdout, "stderr": ran.stderr}
+    message = f"Helm release '{args.name}' uninstalled successfully"
+    if ran.code and previous:
+        deleted = previous.objects
+    elif ran.code:
+        message = f"Helm release '{args.name}' not found (ignored)"
+    else:
+        message = f"{message}\n{ran.stdout}".strip()
+    unfinished.keep(args.on_timeout, key, _Uninstalled(deleted))
+    if not args.wait:
+        return ext_sdk.Result.ok(message, outputs=outputs)
+    try:
+        wait_for_deletion(deleted, context, helm.client)
+    except DeletionTimedOut as error:
+        failed = f"Helm release '{args.name}' was uninstalled, but {error.message}"
+        failure = ext_sdk.Result.failed(failed, error=error.error, outputs=error.outputs | outputs)
+        return ext_sdk.conclude_wait(failure, args.on_timeout, timed_out=error.timed_out, last_seen=error.last_seen)
+    return ext_sdk.Result.ok(message, outputs=outputs | {"done": True})
+
+
+def _marked(value: object, *, secret: bool = False) -> Json:
+    """Return values of a chart with the texts under names of secrets as Hidden."""
+    if isinstance(value, dict):
+        return {key: _marked(member, secret=secret or looks_secret(key)) for key, member in value.items()}
+    if isinstance(value, list):
+        return [_marked(member, secret=secret) for member in value]
+    return Hidden(value) if secret and isinstance(value, str) and value else value
+
+
+def _check_pattern(expected: dict[str, Json]) -> None:
+    """Raise ValueError for operators that are not known, and for operands that they do not accept."""
+    try:
+        check_pattern(expected)
+    except WrongPattern as error:
+        raise ValueError(str(error)) from error
 
 
 def _refuse_flag(name: str, value: str) -> None:
@@ -258,6 +538,9 @@ OPERATIONS = (
         helm_upgrade,
         {"chart": "oci://registry.example.com/charts/web", "name": "web", "values": {"replicas": 3}, "timeout": "25s"},
     ),
+    ext_sdk.Operation("helm-status", helm_status, {"name": "web", "expected": {"status": "deployed"}}),
+    ext_sdk.Operation("helm-values", helm_values, {"name": "web", "expected": {"replicas": 2}}),
+    ext_sdk.Operation("helm-rollback", helm_rollback, {"name": "web", "revision": 1, "timeout": "25s"}),
     ext_sdk.Operation("helm-list", helm_list, {"allNamespaces": True}),
     ext_sdk.Operation("helm-uninstall", helm_uninstall, {"name": "web", "ignoreNotFound": True, "timeout": "25s"}),
     ext_sdk.Operation(

@@ -22,7 +22,7 @@ from ext_kubernetes.config import ClusterArgs, ExpectedRefusal
 from ext_kubernetes.manifests.write import MANAGER, MERGE_PATCH
 from ext_kubernetes.objects.fields import at, identity, items, members, text
 from ext_kubernetes.polling import Unfinished, Verdict, wait_until
-from ext_kubernetes.targets import OwnNamespaces, Target, TimeLimitOfWait, listed, namespace_exists
+from ext_kubernetes.targets import Created, OwnNamespaces, Target, TimeLimitOfWait, listed, namespace_exists
 from ext_kubernetes.waiting.deletion import DeletedObject, DeletionTimedOut, delete_one, wait_for_deletion
 from ext_kubernetes.waiting.informer import subscribe
 
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from ext_kubernetes.api.client import Client
     from ext_kubernetes.objects.fields import Outputs
     from ext_kubernetes.objects.yaml_loader import Object
-    from ext_kubernetes.targets import Created
 
 
 PATH = core_path("namespaces")
@@ -131,7 +130,7 @@ def create_namespace(args: CreateNamespace, context: ext_sdk.Context) -> ext_sdk
 
     The operation waits briefly for the default service account, so that pods can be created at once. If it fails, or if
     there are several such namespaces, operations without a namespace fail; they never use another task's namespace or
-    `default`.
+    `default`. After a step with `onTimeout: ok`, the next one succeeds also if the namespace was created.
     """
     own = context.state(OwnNamespaces)
     try:
@@ -145,6 +144,8 @@ def create_namespace(args: CreateNamespace, context: ext_sdk.Context) -> ext_sdk
         own.failed(str(error), used=args.use)
         raise
     name = text(created, "metadata", "name")
+    done = Created(name, text(created, "metadata", "uid"), args.prefix, args.use, 0, client.server, adopted)
+    context.state(Unfinished).keep(args.on_timeout, (client.server, "create-namespace", name), done)
     own.created(
         name, text(created, "metadata", "uid"), prefix=args.prefix, used=args.use, server=client.server, adopted=adopted
     )
@@ -169,13 +170,14 @@ def note_invalid(invalid: ext_sdk.InvalidArgs, context: ext_sdk.Context) -> None
 def delete_namespace(args: DeleteNamespace, context: ext_sdk.Context) -> ext_sdk.Result:
     """Delete a namespace and its contents, and wait until it is gone; a failure names the remaining pods.
 
-    With `onTimeout: ok`, the next delete-namespace continues the wait.
+    After a step with `onTimeout: ok`, the next one continues its wait, or succeeds again if it ended.
     """
     client = client_for(context, args)
     own, unfinished = context.state(OwnNamespaces), context.state(Unfinished)
     key = (client.server, "delete-namespace", args.name)
-    deleted = unfinished.take(key, DeletedObject)
-    name = deleted.name if deleted else args.name or _only_namespace(own, context, client)
+    pending, previous = unfinished.take(key, DeletedObject), unfinished.take((*key, "done"), DeletedObject)
+    name = pending.name if pending else args.name or _only_namespace(own, context, client)
+    deleted = pending or (previous if previous and previous.name == (name or previous.name) else None)
     missing = f"namespace {name} not found"
     if not name:
         missing = "no namespace to delete: create-namespace left none in this workdir and scope"
@@ -187,12 +189,13 @@ def delete_namespace(args: DeleteNamespace, context: ext_sdk.Context) -> ext_sdk
         try:
             _wait_for_deletion([deleted], context, client)
         except DeletionTimedOut as error:
-            if args.on_timeout == "ok":
-                unfinished.keep(key, deleted)
+            unfinished.keep(args.on_timeout, key, deleted)
             return _deletion_timed_out(error, args.on_timeout, outputs)
     own.deleted_by_name(name, client.server, gone=True)
     if deleted is not None:
-        return ext_sdk.Result.ok(f"Deleted namespace {name}", outputs=outputs)
+        unfinished.keep(args.on_timeout, (*key, "done"), deleted)
+        outputs["namespace"] = deleted.name
+        return ext_sdk.Result.ok(f"Deleted namespace {deleted.name}", outputs=outputs)
     if args.ignore_not_found:
         return ext_sdk.Result.ok(f"{missing} (ignored)", outputs=outputs)
     error_text = f"{missing}; set `ignoreNotFound: true` to treat that as success"
@@ -388,6 +391,10 @@ def _create(args: CreateNamespace, context: ext_sdk.Context, client: Client) -> 
             with error_context(f"failed to create namespace {name}"), advising(TAKEN):
                 return members(client.request("POST", PATH, query=query, body=body, deadline=context.deadline)), False
         except AlreadyExists as error:
+            previous = context.state(Unfinished).take((client.server, "create-namespace", name), Created)
+            if previous and args.if_exists != "replace" and namespace_exists(context, client, previous):
+                path = core_path("namespaces", name=name)
+                return members(client.request("GET", path, deadline=context.deadline)), previous.adopted
             if attempt == attempts or (args.name and args.if_exists == "fail" and BEING_DELETED not in error.text):
                 raise
             if args.name and (existing := _adopt(args, context, client)):

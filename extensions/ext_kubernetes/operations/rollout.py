@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from operator import itemgetter
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
 
 from msgspec import UNSET, Meta
 
@@ -15,6 +15,7 @@ from ext_kubernetes.api.errors import NotFound, error_context
 from ext_kubernetes.config import ExpectedRefusal  # noqa: TC001 - msgspec reads it
 from ext_kubernetes.manifests.write import MANAGER, IgnoreNotFound, merge, read
 from ext_kubernetes.objects.fields import Outputs, at, items, members, number, text
+from ext_kubernetes.polling import Unfinished
 from ext_kubernetes.targets import Target, TargetArgs, target_of
 from ext_kubernetes.waiting.failure_report import wait_failure
 from ext_kubernetes.waiting.pod_failures import PodCheck
@@ -66,7 +67,7 @@ def rollout(args: Rollout, context: ext_sdk.Context) -> ext_sdk.Result:
     """Wait for, restart, pause, resume or undo a rollout.
 
     A rollout that can't complete fails early, with the reason: a crash loop, an image that can't be pulled, an exceeded
-    progress deadline.
+    progress deadline. After a restart or undo with `onTimeout: ok`, the next step with the same arguments only waits.
     """
     client = client_for(context, args)
     target = target_of(args, context, client, retry=args.action == "status")
@@ -79,7 +80,7 @@ def rollout(args: Rollout, context: ext_sdk.Context) -> ext_sdk.Result:
     with error_context(f"failed to {args.action if args.action != 'status' else 'wait for'} {target.where}"):
         if args.action != "status":
             try:
-                message, outputs = ACTIONS[args.action](args, target, context, client)
+                message, outputs = _act(args, target, context, client)
             except NotFound:
                 if not args.ignore_not_found:
                     raise
@@ -115,6 +116,34 @@ def rollout(args: Rollout, context: ext_sdk.Context) -> ext_sdk.Result:
         )
     complete = f"Rollout of {name} is complete"
     return ext_sdk.Result.ok(f"{message}. {complete}" if message else complete, outputs=outputs | {"done": True})
+
+
+class _Begun(NamedTuple):
+    """Restart or undo of a step with `onTimeout: ok`, and the version of the object after it."""
+
+    message: str
+    outputs: Outputs
+    version: tuple[str, int]
+
+
+def _act(args: Rollout, target: Target, context: ext_sdk.Context, client: Client) -> ActionResult:
+    """Run an action, unless a previous step with `onTimeout: ok` did and the object has not changed since."""
+    unfinished = context.state(Unfinished)
+    key = (client.server, "rollout", target.namespace, target.name, args.action, args.to_revision)
+    previous = unfinished.take(key, _Begun)
+    if previous is None or previous.version != _version_of(target, context, client):
+        message, outputs = ACTIONS[args.action](args, target, context, client)
+    else:
+        message, outputs = previous.message, previous.outputs
+    if args.wait and args.on_timeout == "ok":
+        unfinished.keep(args.on_timeout, key, _Begun(message, outputs, _version_of(target, context, client)))
+    return message, outputs
+
+
+def _version_of(target: Target, context: ext_sdk.Context, client: Client) -> tuple[str, int]:
+    """Return the uid and the generation of the object. Raises NotFound."""
+    item = client.request("GET", target.path, deadline=context.deadline)
+    return text(item, "metadata", "uid"), number(item, "metadata", "generation")
 
 
 ActionResult = tuple[str, Outputs]  # message and outputs

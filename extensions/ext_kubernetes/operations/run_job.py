@@ -117,8 +117,7 @@ def run_job(args: RunJob, context: ext_sdk.Context) -> ext_sdk.Result:
         with error_context(f"failed to wait for {target}"):
             result = _JobRun(args, target, context, client).result()
         pending = result.success and result.outputs["done"] == "false"
-        if args.on_timeout == "ok":
-            unfinished.keep(key, _PreviousRun(job, uid))
+        unfinished.keep(args.on_timeout, key, _PreviousRun(job, uid))
         return result
     finally:
         if args.cleanup and not pending:

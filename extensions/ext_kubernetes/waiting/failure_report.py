@@ -16,12 +16,13 @@ from ext_kubernetes.targets import namespace_missing
 from ext_sdk.expect.check import section
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from ext_kubernetes.api.client import Client
     from ext_kubernetes.api.discovery import ApiPath
     from ext_kubernetes.objects.fields import Outputs
     from ext_kubernetes.objects.yaml_loader import Object
+    from ext_kubernetes.targets import Target
 
     from .waiter import WaitResult
 
@@ -35,6 +36,7 @@ LOG_LINES = 5
 LOG_BYTES = 64 * 1024  # of the last lines of a log
 LONGEST_LINE = 400  # characters
 LAST_SECONDS = 1.0  # for events and pods, after the deadline: the host soon gives up
+MOST_WAITS = 32  # concurrent waits for the objects of one operation
 OWNERS = frozenset({"Deployment", "ReplicaSet", "StatefulSet", "DaemonSet", "Job", "ReplicationController"})
 
 
@@ -65,7 +67,8 @@ def wait_failure(
         error or f"expected {target.where}: {expected}; last found {status}{duration_text(result, context, timeout)}"
     ]
     if outcome.failed_reason:
-        lines.append(f"gave up early, because this cannot change without intervention: {outcome.failed_reason}")
+        reason = "" if outcome.failed_reason in lines[0] else f": {outcome.failed_reason}"
+        lines.append(f"gave up early, because this cannot change without intervention{reason}")
     if outcome.last_error is not None:
         lines.append(f"the last poll failed: {outcome.last_error.error}")
     report = list(lines)
@@ -87,6 +90,49 @@ def wait_failure(
     failure = ext_sdk.Result.failed(summary, error="\n".join(lines), outputs=all_outputs)
     timed_out = outcome.timed_out and not context.deadline.stopped.is_set()
     return ext_sdk.conclude_wait(failure, on_timeout, timed_out=timed_out, last_seen=status)
+
+
+def wait_until_ready(
+    targets: Sequence[Target],
+    context: ext_sdk.Context,
+    client: Client,
+    *,
+    timeout: ext_sdk.Duration,
+    on_timeout: ext_sdk.OnTimeout,
+    outputs: Outputs,
+    message: str,
+) -> ext_sdk.Result | None:
+    """Wait until all objects are ready; return the result of the operation for the first one that is not, or None.
+
+    Args:
+        outputs: of the operation, in addition to those of the wait.
+        message: of a failure; `{target}` is replaced by the object, and `{are}` by the verb.
+    """
+    from concurrent.futures import ThreadPoolExecutor
+
+    from .pod_failures import PodCheck
+    from .waiter import IsReady, verdict_for_target, wait_for
+
+    def wait(target: Target) -> WaitResult:
+        predicate = verdict_for_target(target, IsReady(PodCheck(client, context.deadline)), "all")
+        return wait_for(target, predicate, context, client)
+
+    with ThreadPoolExecutor(min(MOST_WAITS, len(targets)) or 1, "ready") as pool:
+        results = list(pool.map(wait, targets))
+    pending = [result for result in results if not result.outcome.done]
+    if not pending:
+        return None
+    result = min(pending, key=lambda result: result.outcome.timed_out)  # permanent failures first
+    return wait_failure(
+        result,
+        "ready",
+        context,
+        client,
+        timeout=timeout,
+        on_timeout=on_timeout,
+        outputs=outputs,
+        message=message.format(target=result.target, are=result.target.are),
+    )
 
 
 def duration_text(result: WaitResult, context: ext_sdk.Context, timeout: ext_sdk.Duration | None) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from ext_kubernetes.api.discovery import core_path
 from ext_kubernetes.api.errors import KubernetesError
-from ext_kubernetes.objects.fields import items, members, text
+from ext_kubernetes.objects.fields import condition_of, items, members, text
 from ext_kubernetes.objects.readiness import blocked_reason, failed, progressing, readiness_of, seconds_until_stable
 
 if TYPE_CHECKING:
@@ -33,6 +33,7 @@ class PodCheck:
         self._deadline = deadline
         self._next = time.monotonic() + FIRST_SECONDS
         self._reasons: dict[str, str] = {}
+        self._pending: dict[str, str] = {}
 
     def failed_reason(self, item: Object) -> str:
         """Return the reason why a workload can't become ready; "" if it can, and for all other kinds."""
@@ -40,9 +41,14 @@ class PodCheck:
         if text(item, "kind") not in KINDS:
             return ""
         if time.monotonic() >= self._next:
-            self._reasons[uid] = unrecoverable_pod(self._pods(item))
+            pods = self._pods(item)
+            self._reasons[uid], self._pending[uid] = unrecoverable_pod(pods), unschedulable_pod(pods)
             self._next = time.monotonic() + EVERY_SECONDS
         return self._reasons.get(uid, "")
+
+    def pending_reason(self, item: Object) -> str:
+        """Return the reason why no node takes a pod of a workload, as of the last `failed_reason`; "" if one does."""
+        return self._pending.get(text(item, "metadata", "uid"), "")
 
     def crashing(self, item: Object) -> Readiness | None:
         """Return the true readiness of a workload whose status is ready while a pod is between two crashes, or None.
@@ -77,6 +83,15 @@ def unrecoverable_pod(pods: list[Object]) -> str:
         readiness = readiness_of(pod | {"kind": "Pod", "apiVersion": "v1"})
         if readiness.state == "failed":
             return f"pod {text(pod, 'metadata', 'name')}: {readiness.text}"
+    return ""
+
+
+def unschedulable_pod(pods: list[Object]) -> str:
+    """Return the reason why the scheduler found no node for one of the newest pods; "" if it found one for each."""
+    for pod in newest_template(pods):
+        scheduled = condition_of(pod, "PodScheduled")
+        if scheduled is not None and scheduled.status == "False" and scheduled.reason == "Unschedulable":
+            return f"pod {text(pod, 'metadata', 'name')}: {scheduled}"
     return ""
 
 

@@ -155,10 +155,14 @@ class IsReady:
             if crashing is None:
                 return Verdict(done=True, status=readiness.text)
             readiness = crashing
-        reason = ""
-        if self._fail_fast:
-            reason = readiness.text if readiness.state == "failed" else self._pods.failed_reason(item)
-        return Verdict(done=False, status=readiness.text, failed_reason=reason, recheck_after=readiness.recheck_after)
+        reason = readiness.text if readiness.state == "failed" else self._pods.failed_reason(item)
+        details = [detail for detail in (reason or self._pods.pending_reason(item),) if detail not in readiness.text]
+        return Verdict(
+            done=False,
+            status="; ".join([readiness.text, *details]),
+            failed_reason=reason if self._fail_fast else "",
+            recheck_after=readiness.recheck_after,
+        )
 
 
 def value_verdict(item: Object, path: str, expected: Value | UnsetType) -> Verdict:

@@ -127,7 +127,7 @@ def _struct(kind: inspect.StructType, within: tuple[type, ...]) -> Schema:
     inner = (*within, kind.cls)
     properties: dict[str, Schema] = {}
     last = getattr(kind.cls, "fields_last", ())
-    for field in sorted(kind.fields, key=lambda field: field.name in last):
+    for field in sorted(kind.fields, key=lambda field: last.index(field.name) + 1 if field.name in last else 0):
         try:
             properties[field.encode_name] = _of(field.type, inner)
         except TypeError as error:

@@ -70,6 +70,18 @@ def test_a_container_that_fails_again_ends_a_wait_early(
     assert "container main is terminated: Error (with exit code 7, Error), 1 restart, in a crash loop" in told
 
 
+@pytest.mark.parametrize("seconds", [1, 60])
+def test_a_pod_without_a_node_is_in_the_first_line(kube: Extension, api: FakeApi, seconds: float) -> None:
+    scheduled = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/1 nodes"}
+    status = {"phase": "Pending", "conditions": [scheduled | {"lastTransitionTime": ago(seconds)}]}
+    api.put("pods", {"metadata": {"name": "web-1", "labels": {"app": "web"}}, "status": status})
+    api.put("deployments", DEPLOYMENT | {"status": COUNTS})
+    told = kube.failed("rollout", {"resource": "deploy/web", "timeout": "3s"})
+    assert "0 of 1 replicas are available; pod web-1: " in told.splitlines()[1]
+    assert "0/1 nodes" in told.splitlines()[1]
+    assert ("gave up early" in told) == (seconds == 60)
+
+
 def test_a_container_that_failed_once_may_still_become_ready(kube: Extension, api: FakeApi) -> None:
     put(api, {"terminated": {"exitCode": 7, "reason": "Error"}}, ready=False, restarts=0)
     told = kube.failed("wait", {"resource": "pod/web-1", "for": "ready", "timeout": "100ms"})

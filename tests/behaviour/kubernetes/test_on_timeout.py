@@ -89,3 +89,54 @@ def test_a_deletion_continues_in_the_next_step(kube: Extension, api: FakeApi) ->
     second = kube.ok("delete", args)
     assert (second["done"], second["count"]) == ("true", "1")
     assert "not found" in kube.failed("delete", args)
+
+
+STEPS = [
+    ("delete", {"resource": "cm/it"}, "not found"),
+    ("delete-namespace", {"name": "it"}, "not found"),
+    ("create-namespace", {"name": "other"}, "already exists"),
+]
+
+
+@pytest.mark.parametrize(("operation", "args", "fails"), STEPS)
+def test_the_step_after_one_that_ended_its_wait_succeeds_too(
+    kube: Extension, api: FakeApi, operation: str, args: dict[str, object], fails: str
+) -> None:
+    api.put("configmaps", {"metadata": {"name": "it"}})
+    api.put("namespaces", {"metadata": {"name": "it"}})
+    first = kube.ok(operation, args | {"onTimeout": "ok"})
+    assert first["done"] == "true"
+    assert kube.ok(operation, args) == first
+    assert fails in kube.failed(operation, args)
+
+
+@pytest.mark.parametrize("operation", ["delete-namespace", "delete-generated-namespaces"])
+def test_the_namespace_of_a_task_is_deleted_in_several_steps(kube: Extension, api: FakeApi, operation: str) -> None:
+    args: dict[str, object] = {"wait": True, "onTimeout": "ok"}
+    name = kube.ok("create-namespace", {"prefix": "x"})["namespace"]
+    held = api.get("namespaces", name)
+    assert held is not None
+    api.put("namespaces", held | {"metadata": held["metadata"] | {"finalizers": ["example.com/hold"]}})
+    assert kube.ok(operation, args | SOON)["left"] == f"Namespace/{name}"
+    kube.ok("patch", {"resource": f"ns/{name}", "patch": {"metadata": {"finalizers": None}}})
+    for _ in range(2):
+        assert kube.ok(operation, args)["done"] == "true"
+    assert api.get("namespaces", name) is None
+    new = kube.ok("create-namespace", {"prefix": "x"})["namespace"]
+    assert kube.ok(operation, args)["done"] == "true"
+    assert api.get("namespaces", new) is None
+
+
+def test_a_restart_is_awaited_in_several_steps(kube: Extension, api: FakeApi) -> None:
+    api.put("deployments", deployment(status={}))
+    args = {"resource": "deploy/web", "action": "restart", "wait": True, "timeout": "20s"}
+    first = kube.ok("rollout", args | SOON)
+    assert first["done"] == "false"
+    assert "Restarted Deployment/web, but its rollout is not complete" in first["message"]
+    restarted = api.get("deployments", "web")
+    assert restarted is not None
+    api.put("deployments", restarted | AVAILABLE)
+    second = kube.ok("rollout", args | {"onTimeout": "ok"})
+    assert (second["done"], second["restartedAt"]) == ("true", first["restartedAt"])
+    assert kube.ok("rollout", args)["restartedAt"] == first["restartedAt"]
+    assert kube.ok("rollout", args)["restartedAt"] != first["restartedAt"]

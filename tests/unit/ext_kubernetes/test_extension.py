@@ -47,7 +47,7 @@ def test_every_operation_says_who_acts_and_every_wait_may_go_on(operation: Opera
     fields = operation.args_type.__struct_fields__
     base = KubeconfigArgs if operation.function.__module__.endswith(".contexts") else ClusterArgs
     assert issubclass(operation.args_type, base)
-    if {"wait", "follow", "fail_fast"} & set(fields) and not operation.function.__module__.endswith(".helm"):
+    if {"wait", "follow", "fail_fast"} & set(fields):
         assert "on_timeout" in fields
     if "on_timeout" in fields:
         outputs = kubernetes_texts.OUTPUTS[operation.name]

@@ -267,6 +267,9 @@ def test_helm_gets_no_such_names(kube: Extension, tmp_path: Path, value: str) ->
         ("helm-upgrade", {"chart": "repo/web", "name": value}),
         ("helm-list", {"namespace": value}),
         ("helm-uninstall", {"name": value}),
+        ("helm-status", {"name": value}),
+        ("helm-values", {"name": value}),
+        ("helm-rollback", {"name": value}),
         ("helmUninstall", {"name": "web", "namespace": value}),
     ]
     for operation, args in calls:

@@ -36,6 +36,14 @@ def test_a_list_has_its_count_its_names_and_its_items(kube: Extension, pods: Fak
     assert found["lines"] == "a=Running;b=Running;"
 
 
+def test_the_number_of_objects_is_checked(kube: Extension, pods: FakeApi) -> None:
+    assert kube.ok("get", {"resource": "pods", "count": {"gte": 1}})["found"] == "true"
+    assert kube.ok("get", {"resource": "pods", "selector": "app=none", "count": 0})["count"] == "0"
+    told = kube.failed("get", {"resource": "pods", "count": 0, "outputs": {"x": "$.nothing"}})
+    assert "pods in namespace default: expected to equal 0, got " in told
+    assert "expected a kind without a name, found pod/one" in kube.refused("get", {"resource": "pod/one", "count": 1})
+
+
 def test_a_value_that_is_not_there_is_a_failure_unless_there_is_a_default(kube: Extension, pods: FakeApi) -> None:
     told = kube.failed("get", {"resource": "pod/a", "outputs": {"x": "{.status.podIP}"}})
     assert "expected a value at {.status.podIP} of pod/a in namespace default" in told

@@ -8,11 +8,32 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.fake_helm import FakeHelm
+from tests.support.fake_helm import FIRST, SECOND, FakeHelm
 
 if TYPE_CHECKING:
     from tests.support.ext_kubernetes import Extension, Starter
     from tests.support.fake_kubernetes import FakeApi
+
+
+SOON = {"timeout": "2s", "onTimeout": "ok"}
+MANIFEST = """\
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: web}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web}
+"""
+KEPT = """\
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: kept, annotations: {helm.sh/resource-policy: keep}}
+"""
+DEPLOYMENT = {"metadata": {"name": "web"}, "spec": {"replicas": 1}}
+COUNTS = dict.fromkeys(("replicas", "updatedReplicas", "readyReplicas", "availableReplicas"), 1)
+READY = {"status": COUNTS | {"observedGeneration": 9}}
 
 
 @pytest.fixture
@@ -35,9 +56,11 @@ def test_a_chart_is_installed_in_the_cluster_of_the_configuration(
     args = {"chart": "shop/web", "name": "web", "namespace": "shop", "version": "1.2.3", "createNamespace": True}
     found = kube.ok("helm-install", args)
     assert found["message"].startswith("Helm chart installed successfully\nNAME: web")
-    assert (found["name"], found["status"], found["revision"]) == ("web", "deployed", "1")
-    flags = ["--namespace=shop", "--version=1.2.3", "--create-namespace", "--kube-context=fake"]
-    assert argv(helm) == ["install", "web", "shop/web", *flags]
+    assert (found["name"], found["status"], found["revision"]) == ("web", "deployed", "2")
+    flags = ["--version=1.2.3", "--create-namespace", "--namespace=shop", "--kube-context=fake"]
+    given = argv(helm)
+    assert given.pop(3).startswith("--timeout=")
+    assert given == ["install", "web", "shop/web", *flags]
     assert helm.heard("kubeconfig") == str(tmp_path / "kubeconfig")
 
 
@@ -86,18 +109,174 @@ def test_nothing_is_taken_for_an_option(kube: Extension, field: str) -> None:
     assert f"{field}: must not begin with `-`" in told
 
 
-def test_helm_is_given_a_little_less_time_to_wait(kube: Extension, helm: FakeHelm) -> None:
+def test_helm_is_given_a_little_less_time_and_does_not_wait_itself(kube: Extension, helm: FakeHelm) -> None:
     kube.ok("helm-upgrade", {"chart": "shop/web", "name": "web", "install": True, "wait": True, "timeout": "10s"})
     assert argv(helm)[:4] == ["upgrade", "web", "--install", "shop/web"]
-    assert "--wait" in argv(helm)
+    assert "--wait" not in argv(helm)
     (given,) = [flag for flag in argv(helm) if flag.startswith("--timeout=")]
     assert 1 <= int(given.removeprefix("--timeout=").removesuffix("s")) <= 9  # of 10, and the start took some, too
+
+
+@pytest.mark.parametrize(
+    ("operation", "args"),
+    [
+        ("helm-install", {"chart": "shop/web"}),
+        ("helm-upgrade", {"chart": "shop/web", "values": {"a": 1}}),
+        ("helm-rollback", {"revision": 1}),
+    ],
+)
+def test_the_objects_of_a_chart_are_awaited_in_several_steps(
+    kube: Extension, api: FakeApi, helm: FakeHelm, operation: str, args: dict[str, object]
+) -> None:
+    helm.say("get-manifest", MANIFEST)
+    api.put("configmaps", {"metadata": {"name": "web"}})
+    api.put("deployments", DEPLOYMENT)
+    args = args | {"name": "web", "wait": True}
+    first = kube.ok(operation, args | SOON)
+    assert (first["done"], first["revision"]) == ("false", "2")
+    assert "but deployment/web is not ready" in first["message"]
+    sent = argv(helm)
+    api.put("deployments", DEPLOYMENT | READY)
+    second = kube.ok(operation, args | {"timeout": "20s", "onTimeout": "ok"})
+    assert (second["done"], second["revision"], second["stdout"]) == ("true", "2", first["stdout"])
+    kube.ok(operation, args)  # the first steps ended the wait, and all have the same result
+    assert argv(helm) == sent  # with the timeout of the first step
+    kube.ok(operation, args)  # without `onTimeout: ok` before it
+    assert argv(helm) != sent
+
+
+def test_a_step_does_not_continue_another_one(kube: Extension, helm: FakeHelm) -> None:
+    args = {"chart": "shop/web", "name": "web", "wait": True, "onTimeout": "ok"}
+    kube.ok("helm-upgrade", args)
+    kube.ok("helm-upgrade", args | {"values": {"a": 1}, "timeout": "11s"})
+    assert [flag for flag in argv(helm) if flag.startswith("--values=")]  # other arguments
+    helm.history(FIRST, SECOND, SECOND | {"revision": 3})
+    helm.say("values", "")
+    kube.ok("helm-upgrade", args | {"values": {"a": 1}})
+    assert json.loads(helm.heard("values")) == {"a": 1}  # a revision of another client
+
+
+def test_a_chart_that_cannot_become_ready_fails_in_any_case(kube: Extension, api: FakeApi, helm: FakeHelm) -> None:
+    helm.say("get-manifest", MANIFEST)
+    api.put("configmaps", {"metadata": {"name": "web"}})
+    stuck = {"type": "Progressing", "status": "False", "reason": "ProgressDeadlineExceeded"}
+    api.put("deployments", DEPLOYMENT | {"status": {"observedGeneration": 9, "conditions": [stuck]}})
+    told = kube.failed("helm-install", {"chart": "shop/web", "name": "web", "wait": True, "onTimeout": "ok"})
+    assert "Helm chart installed successfully, but deployment/web is not ready" in told
+    assert "gave up early" in told
+
+
+def test_the_objects_of_a_release_are_awaited_until_they_are_gone(
+    kube: Extension, api: FakeApi, helm: FakeHelm
+) -> None:
+    helm.say("get-manifest", MANIFEST + KEPT)
+    api.put("configmaps", {"metadata": {"name": "web", "finalizers": ["example.com/hold"]}})
+    api.put("configmaps", {"metadata": {"name": "kept"}})
+    args = {"name": "web", "wait": True}
+    first = kube.ok("helm-uninstall", args | SOON)
+    assert (first["done"], first["left"]) == ("false", "ConfigMap/web")
+    assert "Helm release 'web' was uninstalled, but ConfigMap/web not gone" in first["message"]
+    kube.ok("patch", {"resource": "cm/web", "patch": {"metadata": {"finalizers": None}}})
+    kube.ok("delete", {"resource": "cm/web"})
+    assert kube.ok("helm-uninstall", args | SOON)["done"] == "true"
+    assert kube.ok("helm-uninstall", args)["done"] == "true"
+    assert "release: not found" in kube.failed("helm-uninstall", args)
+
+
+def test_the_state_of_a_release_is_output_and_checked(kube: Extension, helm: FakeHelm) -> None:
+    expected = {"status": "deployed", "revision": {"$gte": 2}, "chart": {"$matches": "^web-"}, "appVersion": "9"}
+    found = kube.ok("helm-status", {"name": "web", "expected": expected})
+    assert found["message"] == ("Helm release 'web' is deployed: revision 2, web-1.2.3, Upgraded")
+    assert (found["chart"], found["appVersion"], found["revision"]) == ("web-1.2.3", "9", "2")
+    assert found["revisions"].splitlines()[0] == "1: superseded, web-1.2.2, Installed"
+    told = kube.failed("helm-status", {"name": "web", "expected": {"chart": "web-2.0.0", "status": "failed"}})
+    assert 'status: expected "failed", found "deployed"' in told
+    assert 'chart: expected "web-2.0.0", found "web-1.2.3"' in told
+    assert "expected no release 'web', found deployed: revision 2" in kube.failed(
+        "helm-status", {"name": "web", "absent": True}
+    )
+    helm.say("missing", "")
+    assert kube.ok("helm-status", {"name": "web", "absent": True})["found"] == "false"
+    assert "expected a Helm release 'web' in namespace default, found web" in kube.failed(
+        "helm-status", {"name": "web"}
+    )
+    assert "expected one of `absent` and `expected`" in kube.refused(
+        "helm-status", {"name": "web", "absent": True, "expected": {"revision": 1}}
+    )
+
+
+def test_a_release_is_awaited(kube: Extension, api: FakeApi, helm: FakeHelm) -> None:
+    helm.say("missing", "")
+    args = {"name": "web", "wait": True}
+    first = kube.ok("helm-status", args | SOON)
+    assert first["message"] == "Not done yet: Helm release 'web' is missing; last seen: missing"
+    helm.history(SECOND)
+    helm.say("get-manifest", MANIFEST)
+    api.put("configmaps", {"metadata": {"name": "web"}})
+    api.put("deployments", DEPLOYMENT)
+    unready = kube.ok("helm-status", args | SOON)
+    assert "but deployment/web is not ready" in unready["message"]
+    api.put("deployments", DEPLOYMENT | READY)
+    assert kube.ok("helm-status", args)["done"] == "true"
+    helm.history(SECOND | {"status": "pending-upgrade"})
+    assert kube.ok("helm-status", args | SOON)["status"] == "pending-upgrade"
+    helm.history(FIRST, SECOND | {"status": "failed"})
+    told = kube.failed("helm-status", args | {"timeout": "20s", "onTimeout": "ok"})
+    assert 'status: expected "deployed", found "failed"' in told
+    assert kube.ok("helm-status", args | {"expected": {"status": "failed"}})["done"] == "true"
+
+
+def test_a_rollback_needs_a_revision_to_return_to(kube: Extension, helm: FakeHelm) -> None:
+    helm.history(FIRST, SECOND | {"revision": 3, "description": "Rollback to 1"})
+    found = kube.ok("helm-rollback", {"name": "web"})
+    assert argv(helm)[:2] == ["rollback", "web"]
+    assert found["message"] == "Rolled the Helm release 'web' back to revision 1"
+    assert (found["toRevision"], found["revision"]) == ("1", "3")
+    kube.ok("helm-rollback", {"name": "web", "revision": 1})
+    assert argv(helm)[:3] == ["rollback", "web", "1"]
+    told = kube.failed("helm-rollback", {"name": "web", "revision": 7})
+    assert "expected revision 7 of the Helm release 'web', found 1: superseded, web-1.2.2, Installed; 3: " in told
+    helm.history(FIRST)
+    assert "has no revision before 1" in kube.failed("helm-rollback", {"name": "web"})
+    helm.say("missing", "")
+    assert "expected a Helm release 'web'" in kube.failed("helm-rollback", {"name": "web"})
+
+
+def test_values_are_output_and_checked_but_not_shown_if_secret(kube: Extension, helm: FakeHelm) -> None:
+    values = {"replicas": 2, "image": {"tag": "1.2"}, "auth": {"user": "it", "adminPassword": "very-s3cret"}}
+    helm.say("get-values", json.dumps(values))
+    outputs = {"tag": "$.image.tag", "password": "{.auth.adminPassword}"}
+    found = kube.ok("helm-values", {"name": "web", "outputs": outputs, "as": "chart"})
+    assert found["tag"] == "1.2"
+    assert "password" not in found
+    assert "very-s3cret" not in str(found)
+    expected: dict[str, object] = {"auth": {"adminPassword": "${chart.password}"}, "replicas": {"$gte": 2}}
+    kube.ok("helm-values", {"name": "web", "expected": expected})
+    told = kube.failed("helm-values", {"name": "web", "expected": {"auth": {"adminPassword": "x"}}})
+    assert 'auth.adminPassword: expected "x", found "(hidden' in told
+    assert "very-s3cret" not in told
+    kube.ok("helm-values", {"name": "web", "all": True, "revision": 1})
+    assert {"--all", "--revision=1"} <= set(helm.heard("get.argv").splitlines())
+    told = kube.failed("helm-values", {"name": "web", "outputs": {"x": "$.nothing"}})
+    assert "expected a value at $.nothing" in told
+    assert "Set `all: true`" in told
+    assert "unknown operator $gt2" in kube.refused("helm-values", {"name": "web", "expected": {"x": {"$gt2": 1}}})
+    assert "unknown member state" in kube.refused("helm-status", {"name": "web", "expected": {"state": "x"}})
+    assert "outputs.x: " in kube.refused("helm-values", {"name": "web", "outputs": {"x": "$["}})
+
+
+def test_a_release_may_have_no_values_but_must_exist(kube: Extension, helm: FakeHelm) -> None:
+    helm.say("get-values", "null\n")
+    assert kube.ok("helm-values", {"name": "web"})["values"] == "{}"
+    helm.say("missing", "")
+    assert "expected a Helm release 'web'" in kube.failed("helm-values", {"name": "web"})
 
 
 def test_a_helm_that_goes_on_and_on_is_stopped(kube: Extension, helm: FakeHelm) -> None:
     helm.say("hang", "")
     told = kube.failed("helm-install", {"chart": "shop/web", "timeout": "300ms"})
     assert "helm install failed: it did not end before the deadline and was stopped" in told
+    assert "may be left in a pending state" in told
 
 
 def test_releases_are_listed(kube: Extension, helm: FakeHelm) -> None:
@@ -105,8 +284,8 @@ def test_releases_are_listed(kube: Extension, helm: FakeHelm) -> None:
     line = "  - web (namespace: default, status: deployed, chart: web-1.2.3)"
     assert found["message"] == f"Found 1 Helm release(s):\n{line}"
     assert (found["count"], found["names"]) == ("1", "web")
-    assert json.loads(found["releases"])[0]["revision"] == "1"
-    assert argv(helm) == ["list", "--output", "json", "--all-namespaces", "--kube-context=fake"]
+    assert json.loads(found["releases"])[0]["revision"] == "2"
+    assert argv(helm) == ["list", "--output=json", "--all-namespaces", "--kube-context=fake"]
     helm.say("list", "[]")
     assert kube.ok("helmList", {})["message"] == "No Helm releases found"
     helm.say("list", "nonsense")
@@ -116,7 +295,9 @@ def test_releases_are_listed(kube: Extension, helm: FakeHelm) -> None:
 def test_a_release_is_removed(kube: Extension, helm: FakeHelm) -> None:
     found = kube.ok("helm-uninstall", {"name": "web", "namespace": "shop"})
     assert found["message"] == "Helm release 'web' uninstalled successfully\nrelease \"web\" uninstalled"
-    assert argv(helm) == ["uninstall", "web", "--namespace=shop", "--kube-context=fake"]
+    given = argv(helm)
+    assert given.pop(2).startswith("--timeout=")
+    assert given == ["uninstall", "web", "--namespace=shop", "--kube-context=fake"]
 
 
 def test_a_release_that_is_not_there_is_a_failure_unless_it_may_be(kube: Extension, helm: FakeHelm) -> None:

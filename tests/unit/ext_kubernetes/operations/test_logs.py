@@ -39,7 +39,7 @@ def test_an_annotation_says_which_container_is_the_usual_one(kube: Extension, po
 def test_a_container_is_chosen_by_name(kube: Extension, pod: FakeApi) -> None:
     assert kube.ok("logs", {"resource": "pod/web-1", "container": "side"})["log"] == "aside\n"
     told = kube.failed("logs", {"resource": "pod/web-1", "container": "sid"})
-    assert "expected a container of pod/web-1: main, side; found 'sid'" in told
+    assert "pod/web-1 has no container 'sid', its containers are main, side" in told
 
 
 def test_the_server_is_asked_for_what_is_wanted(kube: Extension, pod: FakeApi) -> None:

@@ -41,6 +41,17 @@ def test_undo_tells_to_which_revision_it_went_and_which_there_is(kube: Extension
     assert (found["toRevision"], found["revision"]) == ("1", "4")
 
 
+def test_the_second_step_of_an_undo_does_not_undo_it(kube: Extension, api: FakeApi) -> None:
+    put_deployment(api, 3)
+    args = {"resource": "deploy/web", "action": "undo", "wait": True}
+    assert kube.ok("rollout", args | {"onTimeout": "ok"})["toRevision"] == "2"
+    assert kube.ok("rollout", args)["toRevision"] == "2"
+    assert len(api.requests("PATCH")) == 1
+    kube.ok("rollout", args | {"onTimeout": "ok"})
+    kube.ok("rollout", args | {"onTimeout": "ok", "toRevision": 1})
+    assert len(api.requests("PATCH")) == 3
+
+
 def test_a_custom_resource_is_scaled_when_its_scale_says_so(kube: Extension, api: FakeApi) -> None:
     api.kinds.append(Kind("example.com", "v1", "Widget", "widgets", subresources=("status", "scale")))
     api.put("widgets", {"metadata": {"name": "it"}, "spec": {"replicas": 1}, "status": {"replicas": 1}})
