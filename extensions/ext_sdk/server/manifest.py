@@ -118,12 +118,14 @@ class Detail(NamedTuple):
         unions: extract repeated alternatives.
         bare: omit examples, defaults except those of arguments, defaults that are empty or false, and all but the first
             paragraph of the operation's description; write several types as one list.
+        plain: omit all defaults and titles.
     """
 
     depth: int
     short: bool = True
     unions: bool = False
     bare: bool = False
+    plain: bool = False
 
 
 ALL = 1000  # deeper than schemas are
@@ -137,6 +139,7 @@ DETAILS = (
     Detail(1, unions=True, bare=True),
     Detail(0, bare=True),
     Detail(0, unions=True, bare=True),
+    Detail(0, unions=True, bare=True, plain=True),
 )
 
 
@@ -207,9 +210,10 @@ def _described(schema: Schema, detail: Detail, depth: int) -> Schema:
             if depth <= detail.depth:
                 shorter[key] = value.partition(". ")[0] if detail.short else value
         elif key == "default" and detail.bare:
-            if depth == 1 and (any(value.values()) if isinstance(value, dict) else value):
+            has_content = any(value.values()) if isinstance(value, dict) else value
+            if depth == 1 and has_content and not detail.plain:
                 shorter[key] = value
-        elif key == "examples" and detail.bare:
+        elif (key == "examples" and detail.bare) or (key == "title" and detail.plain):
             continue
         elif key == "properties" and isinstance(value, dict):
             shorter[key] = {name: _described(item, detail, depth + 1) for name, item in value.items()}

@@ -154,6 +154,11 @@ def test_descriptions_are_left_out_where_there_is_none() -> None:
     assert set(found) == {"description", "listOf", "choice", "as", "scope", "verbatim"}
 
 
+def test_defaults_are_omitted_before_a_manifest_is_refused() -> None:
+    found = params(extension_of(170).manifest())
+    assert found["description"] == {"type": "string"}
+
+
 def test_empty_defaults_and_later_paragraphs_are_left_out_last() -> None:
     extension = extension_of(150, Outer)
     for name in extension.operations:
