@@ -1,6 +1,6 @@
 """Start of an extension: respond to `initialize` first, and import the rest while the host reads.
 
-A host first waits for the manifest, and for nothing else. So the manifest is prepared (`python -m ext_sdk.prepare`),
+A host first waits for the manifest, and for nothing else. So the manifest is prepared (`ext-sdk prepare`),
 and until the response is sent nothing is imported but the wire and the check of a configuration: no operation, no
 schema library, and `re` only for a configuration with a value that has a pattern. The server responds to all other
 first lines.

@@ -39,6 +39,13 @@ After a change of arguments, descriptions or configuration, update the prepared 
 
     ext-sdk prepare MODULE.extension:extension
 
+In an eval, the package is a path: link the program into the folder of the eval, `ln -s "$(command -v ext-NAME)" .`
+
+    extensions:
+      NAME:
+        package: ./ext-NAME
+        config: {greeting: Hello}
+
 In a task:
 
     setup:

@@ -1,6 +1,6 @@
 """Prepared files of an extension: its manifest, and the schema of the early check of its configuration.
 
-    python -m ext_sdk.prepare ext_shell.extension:extension
+    ext-sdk prepare ext_shell.extension:extension
 
 With them the extension responds to `initialize` before it imports anything. The schema differs from that of
 `server.schema`, which hosts read: every configuration that it accepts must be valid (see `server.config_check`), and it
@@ -88,9 +88,18 @@ def _struct(kind: inspect.StructType) -> Schema | bool:
 def prepared(target: str) -> dict[Path, bytes]:
     """Return the content of each file that is prepared for `package.module:name`."""
     module, _, name = target.partition(":")
-    extension = getattr(import_module(module), name)
+    try:
+        extension = getattr(import_module(module), name, None)
+    except ModuleNotFoundError as error:
+        if not error.name or not f"{module}.".startswith(f"{error.name}."):
+            raise  # of an import in the module
+        advice = "install the package (`pip install --editable .`), or change to the folder that has it"
+        raise SystemExit(f"{target}: found no module {error.name}; {advice}") from None
     if not isinstance(extension, Definition):
-        raise SystemExit(f"{target}: expected an ext_sdk.Extension, found {type(extension).__name__}")
+        found = "no such name" if extension is None else type(extension).__name__
+        raise SystemExit(f"{target}: expected an ext_sdk.Extension, found {found}")
+    if not hasattr(import_module(module.partition(".")[0]), "__path__"):
+        raise SystemExit(f"{target}: expected a module in a package, which has the prepared files, found {module}.py")
     folder = _folder(target)
     values = {MANIFEST_FILE: build_manifest(extension), CONFIG_FILE: config_schema(extension.config_type)}
     return {folder / name: dumps(value).encode() + b"\n" for name, value in values.items()}
@@ -123,7 +132,7 @@ def stale_warning(target: str) -> str:
     if stale:
         paths = " and ".join(map(str, stale))
         are = "is" if len(stale) == 1 else "are"
-        return f"{paths} {are} stale, and hosts get what was prepared before: run `python -m ext_sdk.prepare {target}`"
+        return f"{paths} {are} stale, and hosts get what was prepared before: run `ext-sdk prepare {target}`"
     if newest < time.time() - SETTLED_SECONDS:
         with suppress(OSError):  # of another user, or read-only: the next process compares them again
             os.utime(manifest, (newest, newest))
@@ -138,8 +147,11 @@ def main(arguments: list[str]) -> int:
     """Write the prepared files, or, with `--check`, compare them."""
     check = "--check" in arguments
     targets = [target for target in arguments if target != "--check"]
-    if not targets or any(":" not in target for target in targets):
-        raise SystemExit("usage: python -m ext_sdk.prepare [--check] PACKAGE.MODULE:NAME ...")
+    for target in targets or [""]:
+        if not all(target.partition(":")):
+            raise SystemExit(f"expected PACKAGE.MODULE:NAME, such as ext_git.extension:extension, found {target!r}")
+    if (here := str(Path.cwd())) not in sys.path:  # a console script does not search the current folder
+        sys.path.insert(0, here)
     stale = 0
     files = [(target, *file) for target in targets for file in prepared(target).items()]
     for target, path, content in files:
@@ -147,7 +159,7 @@ def main(arguments: list[str]) -> int:
             continue
         stale += 1
         state = "is stale" if path.is_file() else "is missing"
-        print(f"{path}: " + (f"{state}: run `python -m ext_sdk.prepare {target}`" if check else "written"))
+        print(f"{path}: " + (f"{state}: run `ext-sdk prepare {target}`" if check else "written"))
         if not check:
             path.write_bytes(content)
     return int(check and stale > 0)

@@ -253,9 +253,7 @@ def test_a_stale_manifest_is_logged_with_the_remedy(packaged: Path) -> None:
                 messages.append(message)
             messages.append(message)
         logged = next(message for message in messages if "method" in message)
-        warning = (
-            f"{manifest} is stale, and hosts get what was prepared before: run `{' '.join(['python', *prepare[1:]])}`"
-        )
+        warning = f"{manifest} is stale, and hosts get what was prepared before: run `ext-sdk prepare {prepare[-1]}`"
         assert logged["params"] == {"level": "warn", "message": warning}
 
 

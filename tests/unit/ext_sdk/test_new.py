@@ -39,9 +39,9 @@ def test_the_tests_of_a_new_package_pass_until_its_manifest_is_stale(
     source.write_text(source.read_text().replace("Name of the person.", "Any name."))
     stale = run(package, "-m", "pytest", "-q", "-p", "no:cacheprovider")
     assert "run: ext-sdk prepare ext_my_lamp.extension:extension" in stale.stdout
-    checked = run(package / "src", "-m", "ext_sdk.new", "prepare", "--check", "ext_my_lamp.extension:extension")
+    checked = run(package / "src", "-P", "-m", "ext_sdk.new", "prepare", "--check", "ext_my_lamp.extension:extension")
     assert checked.returncode == 1
-    assert "is stale: run `python -m ext_sdk.prepare ext_my_lamp.extension:extension`" in checked.stdout
+    assert "is stale: run `ext-sdk prepare ext_my_lamp.extension:extension`" in checked.stdout
 
 
 def test_the_version_is_that_of_the_sdk(capsys: pytest.CaptureFixture[str]) -> None:

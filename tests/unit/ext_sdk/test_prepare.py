@@ -66,7 +66,7 @@ def test_a_check_writes_nothing_and_tells_by_its_exit_code(package: Path) -> Non
     ran = prepare(package, "--check", TARGET)
     assert (ran.returncode, ran.stdout) == (
         1,
-        "".join(f"{one}: is missing: run `python -m ext_sdk.prepare {TARGET}`\n" for one in (path, schema)),
+        "".join(f"{one}: is missing: run `ext-sdk prepare {TARGET}`\n" for one in (path, schema)),
     )
     assert not path.exists()
     assert not schema.exists()
@@ -120,7 +120,7 @@ def test_a_stale_manifest_is_found_if_a_source_is_newer(source: Path) -> None:
     change(source, "Greet a person", "Greet", seconds=60)
     assert (
         stale_warning(TARGET)
-        == f"{manifest} is stale, and hosts get what was prepared before: run `python -m ext_sdk.prepare {TARGET}`"
+        == f"{manifest} is stale, and hosts get what was prepared before: run `ext-sdk prepare {TARGET}`"
     )
     assert prepare(source.parent, TARGET).returncode == 0
     assert stale_warning(TARGET) == ""
@@ -146,14 +146,24 @@ def test_a_manifest_that_can_not_be_prepared_again_has_the_reason(source: Path) 
     assert warning.endswith(": extension 'greeter' has no operations; add one with @extension.operation()")
 
 
-@pytest.mark.parametrize("arguments", [[], ["--check"], ["packaged.extension"]])
-def test_without_a_target_the_usage_is_told(package: Path, arguments: list[str]) -> None:
-    ran = prepare(package, *arguments)
+@pytest.mark.parametrize(
+    ("target", "told"),
+    [
+        ("", "expected PACKAGE.MODULE:NAME, such as ext_git.extension:extension, found ''"),
+        ("packaged.extension", "found 'packaged.extension'"),
+        ("packaged.extension:echo", "packaged.extension:echo: expected an ext_sdk.Extension, found function"),
+        ("packaged.extension:extensions", "expected an ext_sdk.Extension, found no such name"),
+        ("packed.extension:extension", "found no module packed; install the package (`pip install --editable .`)"),
+        ("packaged.extensions:extension", "found no module packaged.extensions; install the package"),
+        ("single:extension", "expected a module in a package, which has the prepared files, found single.py"),
+        ("packaged.broken:extension", "ModuleNotFoundError: No module named 'missing_library'"),
+    ],
+)
+def test_another_target_is_refused_with_the_reason(package: Path, target: str, told: str) -> None:
+    package.with_name("single.py").write_bytes(SAMPLE.read_bytes())
+    (package / "broken.py").write_text("import missing_library\n")
+    ran = prepare(package, *filter(None, [target]))
     assert ran.returncode == 1
-    assert ran.stderr == "usage: python -m ext_sdk.prepare [--check] PACKAGE.MODULE:NAME ...\n"
-
-
-def test_a_target_of_another_type_is_told(package: Path) -> None:
-    ran = prepare(package, "packaged.extension:echo")
-    assert ran.returncode == 1
-    assert ran.stderr == "packaged.extension:echo: expected an ext_sdk.Extension, found function\n"
+    assert told in ran.stderr
+    assert ("Traceback" in ran.stderr) is (target == "packaged.broken:extension")
+    assert not (package / "manifest.json").exists()
