@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import ext_sdk
 from ext_shell.operations.assertions import assert_agent, assert_file
-from ext_shell.operations.copy import copy
-from ext_shell.operations.make_temp import make_temp
-from ext_shell.operations.read_file import read_file
-from ext_shell.operations.remove import remove
+from ext_shell.operations.entries import copy, make_temp, remove
+from ext_shell.operations.file_content import read_file, write_file
 from ext_shell.operations.run import run
 from ext_shell.operations.snapshot import assert_changes, snapshot
 from ext_shell.operations.start import start
 from ext_shell.operations.stop import stop
 from ext_shell.operations.wait import wait
-from ext_shell.operations.write_file import write_file
 
 from .config import ShellConfig
 

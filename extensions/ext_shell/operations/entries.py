@@ -1,19 +1,21 @@
-"""Operation `copy`: copy files and directories within the working directory."""
+"""Operations `copy`, `make-temp` and `remove`: create and remove files and directories, whatever their content."""
 
 from __future__ import annotations
 
 import errno
 import os
+import secrets
 import stat
+from contextlib import suppress
 from pathlib import PurePosixPath
-from typing import Annotated
+from typing import Annotated, Literal
 
 from msgspec import Meta
 
 import ext_sdk
 from ext_sdk.core.text import counted
 from ext_sdk.files import NotRegular, PathEscapes, Workdir, kind_of, os_errors
-from ext_shell.files import CHUNK, FilePath, check_time, workdir_for
+from ext_shell.files import CHUNK, FilePath, PrivateTemps, check_time, is_directory, matching_paths, workdir_for
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -133,3 +135,92 @@ class _Copying:
             self.files += 1
         else:
             raise NotRegular(source, kind)
+
+
+_ATTEMPTS = 100
+_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+class MakeTemp(ext_sdk.Args):
+    """Arguments of `make-temp`."""
+
+    kind: Annotated[Literal["directory", "file"], Meta(description="Kind of the new entry")] = "directory"
+    location: Annotated[
+        Literal["workdir", "private"],
+        Meta(
+            description="workdir: in the working directory, where it stays; private: outside of it, readable by this "
+            "user only, removed when the extension exits"
+        ),
+    ] = "workdir"
+    prefix: Annotated[str, Meta(pattern=r"^[A-Za-z0-9_.-]{0,64}$", description="Beginning of the name")] = "tmp-"
+    suffix: Annotated[str, Meta(pattern=r"^[A-Za-z0-9_.-]{0,64}$", description="End of the name")] = ""
+
+
+def make_temp(args: MakeTemp, context: ext_sdk.Context) -> ext_sdk.Result:
+    """Create an empty file or directory; file operations accept its absolute path, the output `path`."""
+    with os_errors("create", "a temporary entry"):
+        if args.location == "private":
+            workdir = Workdir(context.state(PrivateTemps).make())
+        else:
+            workdir = workdir_for(context, ".")
+        for _ in range(_ATTEMPTS):
+            name = f"{args.prefix}{secrets.token_hex(4)}{args.suffix}"
+            try:
+                with workdir.parent(name) as (directory, entry):
+                    if args.kind == "directory":
+                        os.mkdir(entry, 0o700, dir_fd=directory)
+                    else:
+                        os.close(os.open(entry, _FLAGS, 0o600, dir_fd=directory))
+            except FileExistsError:
+                continue
+            break
+        else:
+            raise ext_sdk.OperationFailed(f"all {_ATTEMPTS} tried names that begin with {args.prefix!r} exist")
+    path = str(workdir.root / name)
+    return ext_sdk.Result.ok(f"Created {args.kind} {path}", outputs={"path": path, "name": name})
+
+
+class Remove(ext_sdk.Args, one_of=("path", "glob")):
+    """Arguments of `remove`."""
+
+    path: Annotated[str, Meta(description="Path to remove; of a symbolic link the link itself, not its target")] = ""
+    glob: Annotated[
+        str,
+        Meta(
+            description="Pattern of the paths to remove: * ? [a-z] within names, ** for any number of directories; "
+            "symbolic links are not followed"
+        ),
+    ] = ""
+    recursive: Annotated[bool, Meta(description="Remove directories with their contents")] = False
+    ignore_missing: Annotated[bool, Meta(description="Succeed if nothing exists to remove")] = False
+
+
+def remove(args: Remove, context: ext_sdk.Context) -> ext_sdk.Result:
+    """Remove a file, a directory, or all that match a pattern; the working directory itself is never removed."""
+    workdir = workdir_for(context, args.path or args.glob)
+    paths = matching_paths(workdir, args.glob, context.deadline) if args.glob else [args.path]
+    removed = 0
+    for path in paths:
+        check_time(context.deadline, f"removing {path!r}; {counted(removed, 'entry', 'entries')} removed before")
+        with os_errors("remove", path):
+            if not workdir.exists(path):
+                continue
+            names = workdir.names(path) if is_directory(workdir, path) else []
+            if names and not args.recursive:
+                raise ext_sdk.OperationFailed(
+                    f"{path} is a directory that is not empty",
+                    error=f"{path}: expected a file or an empty directory, got a directory with "
+                    f"{counted(len(names), 'entry', 'entries')}; `recursive: true` removes it",
+                )
+            with suppress(FileNotFoundError):  # another process removed it first
+                workdir.remove(path)
+                removed += 1
+    if not removed and not args.ignore_missing:
+        raise ext_sdk.OperationFailed(
+            "nothing to remove",
+            error=f"{args.path or args.glob}: expected something to remove, got nothing; "
+            "`ignoreMissing: true` accepts that",
+            outputs={"removed": 0},
+        )
+    what = args.path if args.path and removed else f"{counted(removed, 'entry', 'entries')} of {args.path or args.glob}"
+    return ext_sdk.Result.ok(f"Removed {what}", outputs={"removed": removed})
