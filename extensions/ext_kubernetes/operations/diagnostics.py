@@ -156,12 +156,13 @@ class NamespaceState(NamedTuple):
         pods, events = ([item for item in found if text(item, "kind") == kind] for kind in ("Pod", "Event"))
         objects = [item for item in found if text(item, "kind") not in {"Pod", "Event", "PodMetrics"}]
         objects.sort(key=lambda item: (text(item, "kind") != "Namespace", named(item)))
+        public = {text(item, "metadata", "name") for item in found}  # names occur everywhere, and hide nothing
         return cls(
             objects,
             sorted(pods, key=named),
             sorted(events, key=lambda event: event_time(event).rstrip("Z")),  # with and without fractions of seconds
             [f"{kind.name}: {failure.error}" for kind, failure in unread],
-            sorted(secret_values(objects), key=len, reverse=True),
+            sorted(set(secret_values(objects)) - public, key=len, reverse=True),
         )
 
     def problems(self) -> Iterator[str]:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
-import msgspec
 from msgspec import Meta, field
 
 import ext_sdk
@@ -127,7 +127,7 @@ class Entry(NamedTuple):
     kind: str
     uid: str
     deleted: bool
-    content: bytes
+    content: str
 
 
 class ClusterState(NamedTuple):
@@ -169,7 +169,8 @@ def snapshot(args: SnapshotArgs, context: ext_sdk.Context) -> ext_sdk.Result:
 def assert_changes(args: AssertChangesArgs, context: ext_sdk.Context) -> ext_sdk.Result:
     """Check which objects were added, changed or removed since `snapshot`; by default none may be.
 
-    An object that was deleted and created again is a change, even if it is equal otherwise.
+    Objects have names such as deployment/web; in patterns, deploy/web and deployments/web match it, too. An object that
+    was deleted and created again is a change, even if it is equal otherwise.
     """
     before = context.state(Snapshots[ClusterState]).get(args.since)
     client = client_for(context, args)
@@ -250,7 +251,7 @@ class StateReader:
         for name, item in objects.items():
             deleted = bool(text(item, "metadata", "deletionTimestamp"))
             if before or not deleted:
-                content = msgspec.json.encode(settable(item, scaled=name in scaled), order="sorted")
+                content = json.dumps(settable(item, scaled=name in scaled), sort_keys=True)
                 entries[name] = Entry(text(item, "kind"), text(item, "metadata", "uid"), deleted, content)
         self._check_size(len(entries), sum(len(entry.content) for entry in entries.values()))
         return ClusterState(self._scope, entries, scaled)
@@ -436,7 +437,7 @@ def difference_of(before: Entry, after: Entry) -> str:
     if after.deleted and not before.deleted:
         texts.append("it is being deleted")
     if before.content != after.content:
-        old, new = (marked(msgspec.json.decode(entry.content, type=dict), entry.kind) for entry in (before, after))
+        old, new = (marked(json.loads(entry.content), entry.kind) for entry in (before, after))
         found = list(differences(old, new))
         more = [f"and {len(found) - MOST_DIFFERENCES} more"] if len(found) > MOST_DIFFERENCES else []
         texts += [*found[:MOST_DIFFERENCES], *more]

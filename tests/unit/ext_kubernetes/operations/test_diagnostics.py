@@ -41,7 +41,9 @@ def crashing(api: FakeApi) -> FakeApi:
         "status": {"phase": "Running", "containerStatuses": [app, side]},
     })  # fmt: skip
     api.put("pods", {"metadata": {"name": "fine"}, "status": {"phase": "Succeeded"}})
-    api.put("secrets", {"metadata": {"name": "it"}, "data": {"a": base64.b64encode(PASSWORD.encode()).decode()}})
+    values = {"a": PASSWORD, "namespace": "default"}
+    data = {key: base64.b64encode(value.encode()).decode() for key, value in values.items()}
+    api.put("secrets", {"metadata": {"name": "it"}, "data": data})
     for name, time, kind in (("b", "2026-11-23T10:00:02Z", "Warning"), ("a", "2026-11-23T10:00:01Z", "Normal")):
         about = {"kind": "Pod", "name": "web-1"}
         event = {"involvedObject": about, "type": kind, "reason": "Reason", "message": f"about {name}\nand more"}
@@ -104,6 +106,14 @@ def test_kinds_and_logs_that_can_not_be_read_are_named(kube: Extension, crashing
     assert "== Not read ==\nsecrets: " in report
     assert "container app now:\n  not read: " in report
     assert outputs["objects"] == "3"
+
+
+def test_texts_that_are_not_unicode_are_written(kube: Extension, crashing: FakeApi) -> None:
+    about = {"kind": "Pod", "name": "web-1"}
+    event = {"involvedObject": about, "type": "Warning", "reason": "Odd", "message": "a \ud800 b"}
+    crashing.put("events", {"metadata": {"name": "c"}, **event})
+    _, report = read(kube)
+    assert "Warning Odd: a ? b\n" in report
 
 
 def test_nothing_is_wrong_in_an_empty_namespace(kube: Extension) -> None:

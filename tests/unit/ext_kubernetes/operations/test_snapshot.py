@@ -96,6 +96,14 @@ def test_the_values_of_a_secret_are_compared_and_not_shown(kube: Extension, clus
     assert new not in told
 
 
+def test_texts_that_are_not_unicode_are_compared(kube: Extension, cluster: FakeApi) -> None:
+    kube.ok("snapshot", {"resource": "cm"})
+    change(cluster, "configmaps", "settings", data={"colour": "\ud800"})
+    assert "data.colour was " in kube.failed("assert-changes")
+    kube.ok("snapshot", {"resource": "cm"})
+    assert kube.ok("assert-changes")["count"] == "0"
+
+
 def test_an_object_that_was_created_again_has_changed(kube: Extension, cluster: FakeApi) -> None:
     kube.ok("snapshot", {"resource": "cm"})
     cluster.remove("configmaps", "settings")
