@@ -328,7 +328,9 @@ NAMESPACE = "no namespace is given, and `create-namespace` failed or created sev
 HOPELESS = (
     "the state cannot be reached any more, such as after a crash loop or a failed image pull; the wait ends early"
 )
-MANIFEST = "a manifest is not valid YAML, or has fields that the kind does not have"
+MANIFEST = (
+    "a manifest is not valid YAML, or has fields that the kind does not have; with `expand`, a reference has no value"
+)
 KUBECONFIG = "the kubeconfig cannot be read, or lacks the context"
 HELM_FAILS = "helm is not in PATH, or exits with an error, which is in `error`"
 UNREADY_CHART = "with `wait`, an object of the chart is not ready before `timeout`"
@@ -532,11 +534,25 @@ data:
 """
 
 CHART_URL = "oci://registry.example.com/charts/web"
+EXPANDED = """\
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: copy}
+data: {main: "${old.main}", run: "${random.run}"}
+"""
+
 EXAMPLES: dict[str, dict[str, list[tuple[str, dict[str, object]]]]] = {
     "apply": {
         "Several objects, as text": [("apply", {"manifest": MANIFESTS, "namespace": "web"})],
         "As `kubectl apply` does, for an agent that changes the objects with it": [
             ("apply", {"manifest": MANIFESTS, "namespace": "web", "clientSide": True})
+        ],
+        "References in a manifest": [
+            (
+                "get",
+                {"resource": "configmap/colours", "namespace": "web", "outputs": {"main": ".data.main"}, "as": "old"},
+            ),
+            ("apply", {"manifest": EXPANDED, "namespace": "web", "expand": True}),
         ],
     },
     "get": {

@@ -78,3 +78,14 @@ def test_a_kustomization_is_applied(kube: Kube, admin: Client, namespace: str, f
     assert kube.ok("delete", kustomize="all")["count"] == "1"
     (folder / "kustomization.yaml").write_text(yaml.safe_dump(overlay | {"resources": ["gone.yaml"]}))
     assert "gone.yaml" in kube.failed("apply", kustomize="all")
+
+
+def test_references_in_a_manifest_are_replaced(kube: Kube, admin: Client, namespace: str) -> None:
+    kube.ok("create-configmap", {"name": "source", "literals": {"count": "0", "namespace": namespace}})
+    outputs = {"count": ".data.count", "namespace": ".data.namespace"}
+    kube.ok("get", {"resource": "cm/source", "outputs": outputs, "as": "it"})
+    made = json.dumps(deployment() | {"metadata": {"name": "it", "annotations": {"for": "${it.namespace}"}}})
+    made = made.replace('"replicas": 2', '"replicas": ${it.count}')
+    kube.ok("apply", {"manifest": made, "expand": True})
+    found = admin.get(f"/apis/apps/v1/namespaces/{namespace}/deployments/it")
+    assert (found["spec"]["replicas"], found["metadata"]["annotations"]["for"]) == (0, namespace)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import stat
+from secrets import token_hex
 from typing import TYPE_CHECKING, Annotated, NamedTuple, Protocol
 
 from msgspec import UNSET, Meta, UnsetType
@@ -34,7 +36,15 @@ Recursive = Annotated[bool, Meta(description="Include subdirectories of a direct
 Inline = Annotated[
     str | dict[str, Json] | list[dict[str, Json]] | UnsetType,
     ext_sdk.Verbatim,
-    Meta(description="The manifest itself: YAML text, an object, or a list of objects; ${NAME.key} is not replaced"),
+    Meta(description="The manifest itself: YAML text, an object, or a list of objects"),
+]
+
+Expand = Annotated[
+    bool,
+    Meta(
+        description="Replace ${NAME.key} in `file` or `manifest`. An unquoted one in YAML text may become a number or "
+        "boolean; a value never adds structure"
+    ),
 ]
 
 Url = Annotated[str, Meta(description="URL of a manifest: http or https, without user and password; at most 64 MiB")]
@@ -50,6 +60,7 @@ class SourceArgs(ClusterArgs):
     file: File = ""
     recursive: Recursive = False
     manifest: Inline = UNSET
+    expand: Expand = False
     url: Url = ""
     kustomize: Kustomize = ""
 
@@ -63,6 +74,8 @@ class Sources(Protocol):
     def recursive(self) -> bool: ...
     @property
     def manifest(self) -> str | Object | list[Object] | UnsetType: ...
+    @property
+    def expand(self) -> bool: ...
     @property
     def url(self) -> str: ...
     @property
@@ -88,6 +101,10 @@ def manifests_of(args: Sources, context: ext_sdk.Context) -> list[Manifest]:
         raise ext_sdk.InvalidArgs(
             "file", f"expected one of {', '.join(SOURCES)}; found {' and '.join(given) if given else 'none'}"
         )
+    if args.expand and context.verbatim:
+        raise ext_sdk.InvalidArgs("expand", "expected `expand` or `verbatim`, found both")
+    if args.expand and given[0] in ("url", "kustomize"):
+        raise ext_sdk.InvalidArgs("expand", f"expected `file` or `manifest`, found {given[0]}")
     try:
         manifests = [Manifest(item, place) for item, place in _objects(given[0], args, context)]
     except (NotYaml, NotAnObject) as error:
@@ -114,14 +131,45 @@ def _objects(source: str, args: Sources, context: ext_sdk.Context) -> Iterator[t
             for path in _files(workdir, name, recursive=args.recursive):
                 with os_errors("read", path):
                     data = workdir.read(path, limit=MOST_BYTES)
-                yield from objects_of(_text(data, path), path)
-    elif isinstance(args.manifest, str):
-        yield from objects_of(args.manifest, "manifest")
+                yield from objects_in(_text(data, path), path, context, expand=args.expand)
+    elif not isinstance(args.manifest, UnsetType):
+        yield from objects_in(args.manifest, "manifest", context, expand=args.expand)
+
+
+def objects_in(
+    manifest: str | Object | list[Object], place: str, context: ext_sdk.Context, *, expand: bool
+) -> Iterator[tuple[Object, str]]:
+    """Yield the objects of a manifest, each with its place.
+
+    Args:
+        place: of the manifest, such as the name of its file.
+        expand: replace references. In a text, placeholders replace them until it has been parsed, so that a value is
+            never read as YAML.
+
+    Raises:
+        NotYaml, NotAnObject: the manifest is not valid.
+        ext_sdk.InvalidArgs: references without a value.
+    """
+    if not isinstance(manifest, str):
+        manifests = context.expand(manifest, place) if expand else manifest
+        listed = manifests if isinstance(manifests, list) else [manifests]
+        for number, item in enumerate(listed):
+            where = f"{place}[{number}]" if len(listed) > 1 else place
+            yield from ((found, where) for found in flatten(item, where))
+    elif not expand:
+        yield from objects_of(manifest, place)
     else:
-        manifests = args.manifest if isinstance(args.manifest, list) else [args.manifest]
-        for number, manifest in enumerate(manifests):
-            place = f"manifest[{number}]" if len(manifests) > 1 else "manifest"
-            yield from ((item, place) for item in flatten(manifest, place))
+        values: dict[str, str] = {}
+        prefix = f"v{token_hex(8)}n"
+
+        def insert(value: str) -> str:
+            placeholder = f"{prefix}{len(values)}e"
+            values[placeholder] = value
+            return placeholder
+
+        text = context.expand(manifest, place, insert)
+        placeholders = re.compile(f"{prefix}[0-9]+e")
+        yield from objects_of(text, place, lambda scalar: placeholders.sub(lambda found: values[found[0]], scalar))
 
 
 def _files(workdir: Workdir, name: str, *, recursive: bool) -> list[str]:

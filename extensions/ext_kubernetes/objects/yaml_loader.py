@@ -9,7 +9,7 @@ from ext_sdk.expect import documents
 from ext_sdk.expect.documents import yaml_documents
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 
 Object = dict[str, object]  # a Kubernetes object as JSON
@@ -18,8 +18,7 @@ Object = dict[str, object]  # a Kubernetes object as JSON
 Json = Any
 
 UNREPLACED = (  # hint for the failure of a manifest with a reference in it
-    "; `${NAME.key}` is not replaced in a manifest: use `create` with the members of the object (apiVersion, kind, "
-    "metadata, …) as arguments, in which it is replaced"
+    "; `${NAME.key}` is replaced in a manifest only with `expand: true`"
 )
 
 
@@ -36,7 +35,7 @@ def load_yaml(text: str) -> object:
     return documents[0] if documents else None
 
 
-def objects_of(text: str, where: str) -> list[tuple[Object, str]]:
+def objects_of(text: str, where: str, fill: Callable[[str], str] | None = None) -> list[tuple[Object, str]]:
     """Return the objects of a text, each with its place: `web.yaml, line 12`.
 
     Empty documents are skipped, and a List is replaced by its items.
@@ -44,13 +43,14 @@ def objects_of(text: str, where: str) -> list[tuple[Object, str]]:
     Args:
         text: YAML, or JSON, which is YAML too.
         where: name of the file, for errors.
+        fill: fills in the placeholders of a scalar; see yaml_documents.
 
     Raises:
         NotYaml: the text is not valid YAML.
         NotAnObject: a document has no apiVersion or kind.
     """
     objects: list[tuple[Object, str]] = []
-    for line, value in yaml_documents(text, where):
+    for line, value in yaml_documents(text, where, fill):
         place = f"{where}, line {line}"
         if value is not None:
             objects += [(item, place) for item in flatten(value, place)]

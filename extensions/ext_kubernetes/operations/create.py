@@ -103,7 +103,7 @@ class Replace(ObjectArgs):
 NO_MEMBERS = frozenset(
     {
         *(*ClusterArgs.__struct_encode_fields__, *SOURCES),
-        *("recursive", "namespace", "subresource", "expect", "dryRun", "strict"),
+        *("recursive", "expand", "namespace", "subresource", "expect", "dryRun", "strict"),
     }
 )
 

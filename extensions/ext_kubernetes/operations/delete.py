@@ -11,7 +11,7 @@ from ext_kubernetes.api.client import client_for
 from ext_kubernetes.api.errors import NotFound, error_context
 from ext_kubernetes.config import ExpectedRefusal  # noqa: TC001 - msgspec reads it
 from ext_kubernetes.manifests.bulk import catching, combined_failure, resolve_manifest, run_parallel
-from ext_kubernetes.manifests.sources import SOURCES, File, Inline, Kustomize, Recursive, Url, manifests_of
+from ext_kubernetes.manifests.sources import SOURCES, Expand, File, Inline, Kustomize, Recursive, Url, manifests_of
 from ext_kubernetes.manifests.write import DryRun  # noqa: TC001 - msgspec reads it
 from ext_kubernetes.objects.fields import text
 from ext_kubernetes.polling import Unfinished
@@ -30,6 +30,7 @@ class Delete(TargetArgs):
     file: File = ""
     recursive: Recursive = False
     manifest: Inline = UNSET
+    expand: Expand = False
     url: Url = ""
     kustomize: Kustomize = ""
     selector: Annotated[

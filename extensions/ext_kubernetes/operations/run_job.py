@@ -12,10 +12,11 @@ from ext_kubernetes.api.client import client_for
 from ext_kubernetes.api.discovery import core_path
 from ext_kubernetes.api.errors import KubernetesError, NotFound, advising, error_context
 from ext_kubernetes.config import ClusterArgs, Refusal
+from ext_kubernetes.manifests.sources import Expand, objects_in
 from ext_kubernetes.manifests.write import MANAGER, Namespace
 from ext_kubernetes.objects.fields import at, items, members, text
 from ext_kubernetes.objects.readiness import readiness_of
-from ext_kubernetes.objects.yaml_loader import Json, NotAnObject, NotYaml, flatten, objects_of
+from ext_kubernetes.objects.yaml_loader import Json, NotAnObject, NotYaml
 from ext_kubernetes.pods import Log, container_of, read_log, too_long
 from ext_kubernetes.polling import Unfinished, Verdict
 from ext_kubernetes.targets import Target, missing_namespace_context, namespace_of, resource_of
@@ -68,8 +69,9 @@ class RunJob(ClusterArgs, one_of=("image", "manifest", "from_")):
     manifest: Annotated[
         str | dict[str, Json] | UnsetType,
         ext_sdk.Verbatim,
-        Meta(description="A Job as YAML or as an object; replaces `image`. ${NAME.key} is not replaced in it"),
+        Meta(description="A Job as YAML or as an object; replaces `image`"),
     ] = UNSET
+    expand: Expand = False
     from_: Annotated[
         str, Meta(description="CronJob whose template the Job has, such as cronjob/report; replaces `image`")
     ] = field(default="", name="from")
@@ -97,7 +99,7 @@ def run_job(args: RunJob, context: ext_sdk.Context) -> ext_sdk.Result:
     again if it has ended. It does not start the Job again, unless the Job was deleted, such as by `cleanup`.
     """
     client = client_for(context, args)
-    job = _job_of_cronjob(args, context, client) if args.from_ else job_of(args)
+    job = _job_of_cronjob(args, context, client) if args.from_ else job_of(args, context)
     namespace = namespace_of(context, client, args.namespace or text(job, "metadata", "namespace"))
     resource = client.discovery.resource("jobs", "batch/v1", deadline=context.deadline)
     job["metadata"] = members(job, "metadata") | {"namespace": namespace}
@@ -282,7 +284,7 @@ def exit_code_of(pod: Object) -> int | None:
     return None
 
 
-def job_of(args: RunJob) -> Object:
+def job_of(args: RunJob, context: ext_sdk.Context) -> Object:
     """Return the manifest of the job. Raises OperationFailed or InvalidArgs if the given manifest is not a Job."""
     name = {"name": args.name} if args.name else {}
     if args.manifest is UNSET:
@@ -294,12 +296,8 @@ def job_of(args: RunJob) -> Object:
         pod |= {"serviceAccountName": args.service_account} if args.service_account else {}
         spec = {"backoffLimit": args.backoff_limit, "template": {"spec": pod}}
         return {"apiVersion": "batch/v1", "kind": "Job", "metadata": name or {"generateName": "job-"}, "spec": spec}
-    manifest = args.manifest
     try:
-        if isinstance(manifest, str):
-            jobs = [item for item, _ in objects_of(manifest, "manifest")]
-        else:
-            jobs = [*flatten(manifest, "manifest")]
+        jobs = [item for item, _ in objects_in(args.manifest, "manifest", context, expand=args.expand)]
     except (NotYaml, NotAnObject) as error:
         raise ext_sdk.OperationFailed("the manifest can't be used", error=str(error)) from error
     kinds = [f"{text(job, 'apiVersion')} {text(job, 'kind')}" for job in jobs]

@@ -10,6 +10,7 @@ from __future__ import annotations
 import base64
 import datetime as dt
 import math
+from itertools import chain
 from typing import TYPE_CHECKING, Literal
 
 from .json_equality import NotJson, parse
@@ -123,8 +124,15 @@ def _as_json(value: object) -> object:
     return value
 
 
-def yaml_documents(text: str, where: str = "") -> Iterator[tuple[int, object]]:
-    """Yield each document with the number of its first line."""
+def yaml_documents(
+    text: str, where: str = "", fill: Callable[[str], str] | None = None
+) -> Iterator[tuple[int, object]]:
+    """Yield each document with the number of its first line.
+
+    Args:
+        fill: returns the text of a scalar with its placeholders filled in. It cannot add structure: an unquoted scalar
+            becomes a number, a boolean or null if its new text is one, and all others are strings.
+    """
     import yaml
 
     try:
@@ -141,7 +149,7 @@ def yaml_documents(text: str, where: str = "") -> Iterator[tuple[int, object]]:
             elif isinstance(event, yaml.CollectionEndEvent):
                 depth -= 1
             aliases = aliases or isinstance(event, yaml.AliasEvent)
-        loader = _loader_class()(text)
+        loader = _loader_class(fill)(text)
         try:
             while loader.check_node():
                 node = loader.get_node()
@@ -160,6 +168,24 @@ def yaml_documents(text: str, where: str = "") -> Iterator[tuple[int, object]]:
         raise NotYaml(f"{where}: {error}") from error
 
 
+def _fill(root: yaml.Node, loader: yaml.CSafeLoader, fill: Callable[[str], str]) -> None:
+    """Fill in the scalars of a document in place, also those that are keys."""
+    import yaml
+
+    nodes, seen = [root], {id(root)}
+    for node in nodes:  # grows
+        if isinstance(node, yaml.ScalarNode):
+            before, node.value = node.value, fill(node.value)
+            if not node.style and node.tag == _TEXT and node.value != before:
+                tag = loader.resolve(yaml.ScalarNode, node.value, (True, False))  # type: ignore[no-untyped-call]
+                node.tag = tag if tag in _PLAIN else _TEXT
+        elif isinstance(node, yaml.CollectionNode):
+            members = chain.from_iterable(node.value) if isinstance(node, yaml.MappingNode) else node.value
+            inner = [member for member in members if id(member) not in seen]
+            seen.update(map(id, inner))
+            nodes += inner
+
+
 def _check_size(value: object, known: dict[int, int], where: str) -> int:
     """Return the number of values after all aliases are expanded. Raises NotYaml: a few lines can mean billions."""
     if not isinstance(value, (dict, list)):
@@ -173,12 +199,18 @@ def _check_size(value: object, known: dict[int, int], where: str) -> int:
     return known[id(value)]
 
 
-def _loader_class() -> type[yaml.CSafeLoader]:
+def _loader_class(fill: Callable[[str], str] | None = None) -> type[yaml.CSafeLoader]:
     """Return a loader for objects: keys and dates are strings, duplicate keys are errors, `yes` is a boolean."""
     import yaml
 
     class Loader(yaml.CSafeLoader):
         """Loader that keeps keys as strings: `on: …` is a field of that name, not `true`."""
+
+        def construct_document(self, node: yaml.Node) -> object:
+            if fill is not None:
+                _fill(node, self, fill)
+            value: object = super().construct_document(node)
+            return value
 
         def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, object]:
             scalars = [key for key, _ in node.value if isinstance(key, yaml.ScalarNode) and key.tag != _MERGE]
@@ -203,3 +235,4 @@ def _loader_class() -> type[yaml.CSafeLoader]:
 
 
 _MERGE, _TEXT, _DATE = (f"tag:yaml.org,2002:{name}" for name in ("merge", "str", "timestamp"))
+_PLAIN = {f"tag:yaml.org,2002:{name}" for name in ("int", "float", "bool", "null")}

@@ -241,4 +241,4 @@ def test_a_kustomization_outside_of_the_workdir_is_refused(kube: Extension) -> N
 ])  # fmt: skip
 def test_a_reference_in_a_manifest_is_told(kube: Extension, manifest: object) -> None:
     told = kube.failed("apply", {"manifest": manifest})
-    assert "`${NAME.key}` is not replaced in a manifest: use `create` with the members of the object" in told
+    assert "`${NAME.key}` is replaced in a manifest only with `expand: true`" in told
