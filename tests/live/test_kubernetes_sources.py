@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import threading
 from functools import partial
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 import yaml
 
-from tests.live.manifests import configmap
+from tests.live.manifests import configmap, deployment
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
