@@ -97,9 +97,8 @@ def test_all_operations_with_manifests_expand_them(kube: Extension, api: FakeApi
     api.job_exit = 0
     for operation in ("create", "replace", "delete"):
         kube.ok(operation, {"manifest": MANIFEST, "expand": True})
-    job = (
-        "{apiVersion: batch/v1, kind: Job, metadata: {name: ${it.name}}, spec: {template: {spec: {containers: [{}]}}}}"
-    )
+    spec = "{template: {spec: {containers: [{name: main}]}}}"
+    job = f"apiVersion: batch/v1\nkind: Job\nmetadata: {{name: ${{it.name}}}}\nspec: {spec}"
     assert kube.ok("run-job", {"manifest": job, "expand": True})["name"] == "made"
 
 
