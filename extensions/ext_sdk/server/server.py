@@ -182,6 +182,7 @@ class Workers:
                 task = self._tasks.get()  # `run` has counted on this thread meanwhile
 
 
+COMPARE_AFTER_SECONDS = 1.0  # of the manifest with the classes: the first calls need the processor
 CLEANUP_SECONDS = 3.0  # mcpchecker kills the process 5 s after its request to shut down
 
 
@@ -349,14 +350,15 @@ class Server:
             self._manifest_sent = False
             with suppress(RpcError):  # of changes since the early check, such as a file that was removed
                 self._session.initialize(request.params, accepted=True)
-            self._extension.warm_up(self._compare_manifest)
+            self._extension.warm_up(partial(self._warn_of, self._compare) if self._compare else None)
         else:
             self._session.initialize(request.params)
             self._write(self._limiter.plain(request.id, build_manifest(self._extension)))
             self._extension.warm_up()
 
-    def _compare_manifest(self) -> None:
-        if self._compare is not None and (warning := self._compare()):
+    def _warn_of(self, compare: Callable[[], str]) -> None:
+        time.sleep(COMPARE_AFTER_SECONDS)
+        if warning := compare():
             self._warnings.append(warning)
 
     def _execute(self, request: Request, *, references: bool) -> None:
