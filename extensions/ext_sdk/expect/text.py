@@ -9,7 +9,7 @@ from msgspec import UNSET, Meta, UnsetType
 from ext_sdk.expect import regex
 
 from .check import Check, Expectation, Json, quoted, shown, text_lines
-from .documents import FORMAT_NAMES, Format, NotDocument
+from .documents import FORMAT_NAMES, Format, NotDocument, parse_document
 from .extraction import Extract, read_document
 from .json_equality import Lists, TooManyComparisons, differs
 from .json_expectation import JsonExpectation, check_json, shown_difference
@@ -259,7 +259,10 @@ class _Comparison:
         if not set(_OF_DOCUMENT) & set(wanted.given()):
             return
         try:
-            document = read_document(self._text, wanted.format, wanted.extract, self._searcher)
+            if wanted.extract is UNSET:
+                document = parse_document(self._text, wanted.format)
+            else:
+                document = read_document(self._text, wanted.format, wanted.extract, self._searcher)
         except (NotDocument, SearchFailed) as error:
             what = f"to {'be' if wanted.extract is UNSET else 'contain'} {FORMAT_NAMES[wanted.format]}"
             yield Check.failed(what, f"{quoted(self._text, self._redact)}: {error}", where=self._where)
