@@ -21,7 +21,11 @@ SHOP = [
         "path": "/login",
         "answer": {"json": {"token": "opened-by-4711"}, "headers": {"Set-Cookie": "sid=cookie-4711; Path=/"}},
     },
-    {"name": "items", "path": "/items/{id}", "answer": {"json": {"id": "$(path.id)", "stock": 9007199254740993}}},
+    {
+        "name": "items",
+        "path": "/items/{id}",
+        "answer": {"json": {"id": "${request.path.id}", "stock": 9007199254740993}},
+    },
     {"name": "report", "path": "/report.csv", "answer": {"text": "name,count\nlamp,3\n"}},
     {"name": "graphql", "method": "POST", "path": "/graphql", "answer": {"json": {"data": {"item": {"name": "lamp"}}}}},
 ]

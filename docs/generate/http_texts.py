@@ -127,6 +127,7 @@ FAILURES = {
     "session": ("`baseUrl` or a header is invalid",),
     "mock-start": (
         "a mock of this name is already running",
+        "a reference `${request.…}` in a response is not valid; the error lists all of them",
         "the port is in use, or the address is not one of this machine",
         "the host of `upstream` comes from a variable, and `allowHosts` of the configuration does not list it",
     ),
@@ -336,6 +337,44 @@ EXAMPLES: dict[str, dict[str, list[tuple[str, dict[str, object]]]]] = {
                 {"url": "${unreliable.url}/healthz", "interval": "100ms", "timeout": "20s", "expect": {"body": "ok"}},
             ),
             ("mock-stop", {"name": "unreliable"}),
+        ],
+        "Responses with parts of the request, with a default, and with generated values": [
+            (
+                "mock-start",
+                {
+                    "name": "booking",
+                    "routes": [
+                        {
+                            "method": "POST",
+                            "path": "/cities/{city}/bookings",
+                            "answer": {
+                                "status": 201,
+                                "headers": {"Location": "/bookings/${request.count}", "X-Remaining": 3},
+                                "json": {
+                                    "id": "${uuid}",
+                                    "created": "${now}",
+                                    "city": "${request.path.city}",
+                                    "currency": "${request.query.currency|EUR}",
+                                    "guests": "${request.json/guests}",
+                                },
+                            },
+                        }
+                    ],
+                    "as": "booking",
+                },
+            ),
+            (
+                "request",
+                {
+                    "url": "${booking.url}/cities/lisbon/bookings",
+                    "body": {"json": {"guests": ["ada"]}},
+                    "expect": {
+                        "headers": {"Location": "/bookings/1", "X-Remaining": 3},
+                        "body": {"jsonContains": {"city": "lisbon", "currency": "EUR", "guests": ["ada"]}},
+                    },
+                },
+            ),
+            ("mock-stop", {"name": "booking"}),
         ],
         "States: orders are accepted after a login only; fields of a form": [
             (

@@ -10,8 +10,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from ext_http.mock.request import HEAD_BYTES, Limits, PathTemplate, ReceivedRequest
-from ext_http.mock.response import Template, TemplateError, template_problem
+from ext_http.mock.response import RequestValues, TemplateError, request_problem
 from ext_http.mock.server import InvalidRequest, RequestReader
+from ext_sdk.references import REQUEST, Template
 
 LIMITS = Limits(body=200)
 TOKENS = st.text(string.ascii_letters + string.digits + "-", min_size=1, max_size=8)
@@ -128,22 +129,24 @@ def test_a_template_finds_the_parts_that_a_client_encoded(parts: list[str]) -> N
     assert template.match(ReceivedRequest("GET", target).segments) == dict(zip(names, expected, strict=True))
 
 
-@given(st.text("$()|ab.jsonqueryhd/0", max_size=30), st.binary(max_size=20))
-def test_a_text_without_problem_is_filled_in_unless_the_request_lacks_something(text: str, body: bytes) -> None:
-    if template_problem(text, frozenset()):
+@given(st.text("${}|ab.requestjsonqueryhd/0", max_size=40), st.binary(max_size=20))
+def test_a_text_is_filled_in_unless_the_request_lacks_something(text: str, body: bytes) -> None:
+    template = Template.parse(text)
+    if any(it.name != REQUEST or request_problem(it, frozenset()) for it in template.references):
         return
     request = ReceivedRequest("GET", "/?a=1", [("h", "v")], body)
     try:
-        filled = Template(request).fill(text)
+        filled = RequestValues(request).fill(template)
     except TemplateError:
-        assert "$(" in text
+        assert "${request." in text
         return
-    if "$(" not in text:
+    if "${" not in text:
         assert filled == text
 
 
 @given(st.text(max_size=20))
 def test_what_a_request_brings_in_comes_out_as_it_was(text: str) -> None:
-    request = ReceivedRequest("GET", "/", [], json.dumps({"a": text}).encode())
-    assert Template(request).fill_json({"b": "$(json/a)", "c": ["$(json)"]}) == {"b": text, "c": [{"a": text}]}
-    assert Template(request).fill("<$(json/a)>") == f"<{text}>"
+    values = RequestValues(ReceivedRequest("GET", "/", [], json.dumps({"a": text}).encode()))
+    part, whole = Template.parse("${request.json/a}"), Template.parse("${request.json}")
+    assert values.fill_json({"b": part, "c": [whole]}) == {"b": text, "c": [{"a": text}]}
+    assert values.fill(Template.parse("<${request.json/a}>")) == f"<{text}>"

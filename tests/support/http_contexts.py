@@ -7,10 +7,13 @@ from typing import TYPE_CHECKING
 from ext_http.config import HttpConfig
 from ext_sdk.context import Artifacts, Context, Log, Secrets, States
 from ext_sdk.core.redaction.redactor import Redactor
+from ext_sdk.references import Expansion, NoValue
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
+
+    from ext_sdk.references import Reference
 
 
 def context_in(workdir: Path, secrets: Mapping[str, str] | None = None) -> Context:
@@ -22,4 +25,9 @@ def context_in(workdir: Path, secrets: Mapping[str, str] | None = None) -> Conte
         secrets=Secrets(Redactor(secrets or {})),
         states=States(),
         artifacts=Artifacts("", "http"),
+        expansion=lambda: Expansion(_no_value, str),
     )
+
+
+def _no_value(reference: Reference) -> str:
+    raise NoValue(f"{reference} has no value")

@@ -1,4 +1,4 @@
-"""Responses of a mock, with templates filled in."""
+"""Responses of a mock, with references to the request filled in."""
 
 from __future__ import annotations
 
@@ -20,16 +20,15 @@ from ext_sdk.args import Scalar, scalar_text
 from ext_sdk.expect.check import Json  # noqa: TC001 - msgspec reads it
 from ext_sdk.expect.json_equality import MISSING, NotJson, parse
 from ext_sdk.files import Workdir, os_errors
+from ext_sdk.references import REQUEST, Reference, Template, new_value
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from pathlib import Path
+    from collections.abc import Callable, Iterator, Sequence
 
     from .request import ReceivedRequest
 
 
 MAX_INSERTED = 16 * 1024 * 1024  # characters
-_REFERENCE = re.compile(r"\$\$\(|\$\(([^()|]*)(?:\|([^()]*))?\)")
 _INDEX = re.compile(r"0|[1-9][0-9]{0,8}")
 _PLAIN: Mapping[str, Callable[[ReceivedRequest], str]] = {
     "method": lambda request: request.method,
@@ -44,43 +43,42 @@ class TemplateError(Exception):
     """A reference to a missing part of the request, or too much inserted text; str() is the reason."""
 
 
-def template_problem(value: object, parameters: frozenset[str] | None) -> str:
-    """Return the first invalid reference in a text, or in the strings of a JSON value; "" if all are valid.
+def request_problem(reference: Reference, parameters: frozenset[str] | None) -> str:
+    """Return the problem of a reference to the request; "" if it is valid.
 
     Args:
         parameters: names of the path parameters; None if a regular expression sets them.
     """
-    pending = [value]
-    while pending:
-        value = pending.pop()
-        if isinstance(value, (list, Mapping)):
-            pending.extend(value if isinstance(value, list) else value.values())
-        for match in _REFERENCE.finditer(value if isinstance(value, str) else ""):
-            reference = match[1]
-            if reference is None or reference in {*_PLAIN, "json"} or reference.startswith("json/"):
-                continue
-            kind, _, name = reference.partition(".")
-            if kind not in _NAMED or not name:
-                problem = "expected method, url, body, count, json, json/POINTER, path.NAME, query.NAME or header.NAME"
-            elif kind == "path" and parameters is not None and name not in parameters:
-                known = ", ".join(sorted(parameters)) or "none"
-                problem = f"the path has no parameter {name!r:.40}; its parameters: {known}"
-            else:
-                continue
-            return f"{match[0]:.100}: {problem}; write $$( for a literal $("
+    key = reference.key
+    kind, _, name = key.partition(".")
+    if key in {*_PLAIN, "json"} or key.startswith("json/"):
+        return ""
+    if kind not in _NAMED or not name:
+        parts = ", ".join(f"request.{part}" for part in (*_PLAIN, "json", "json/POINTER", "path.NAME", "query.NAME"))
+        return f"{reference}: expected {parts} or request.header.NAME"
+    if kind == "path" and parameters is not None and name not in parameters:
+        known = ", ".join(sorted(parameters)) or "none"
+        return f"{reference}: the path has no parameter {name!r:.40}; its parameters: {known}"
     return ""
 
 
-class Template:
-    """Fills in the references of one response, such as `Hello, $(query.name|stranger)!`.
+def templates_in(value: object) -> Iterator[Template]:
+    """Yield the templates in a JSON value."""
+    if isinstance(value, Template):
+        yield value
+    elif isinstance(value, (list, dict)):
+        for item in value if isinstance(value, list) else value.values():
+            yield from templates_in(item)
 
-        $(method)          GET                        $(path.city)      path parameter
-        $(url)             path and query as sent     $(query.units)    first query parameter of this name
-        $(body)            complete body as text      $(header.X-Id)    first header of this name
-        $(json)            complete body as JSON      $(json/user/0)    part of it, by JSON Pointer (RFC 6901)
-        $(count)           number of requests that the route has matched, including this one
-        $(query.units|C)   C if the parameter is missing
-        $$(                a literal $(
+
+class RequestValues:
+    """Values of the references to one request, such as `${request.query.name|stranger}`.
+
+        request.method          GET                        request.path.city      path parameter
+        request.url             path and query as sent     request.query.units    first query parameter of this name
+        request.body            complete body as text      request.header.X-Id    first header of this name
+        request.json            complete body as JSON      request.json/user/0    part of it, by JSON Pointer (RFC 6901)
+        request.count           number of requests that the route has matched, including this one
 
     A string in a JSON body that is a single reference to JSON becomes that value in its own type; elsewhere, a value
     other than a string is inserted as JSON. Values from the request are never interpreted as templates. A response has
@@ -94,12 +92,12 @@ class Template:
         self._parsed = False
 
     def fill_json(self, value: object) -> object:
-        """Return a JSON value with the references in its strings filled in, but not in names. Raises TemplateError."""
-        if isinstance(value, str):
-            reference = _REFERENCE.fullmatch(value)
-            if reference and reference[1] is not None and reference[1].partition("/")[0] == "json":
+        """Return a JSON value with its templates filled in. Raises TemplateError."""
+        if isinstance(value, Template):
+            single = value.single
+            if single and single.name == REQUEST and single.key.partition("/")[0] == "json":
                 self._take(len(self._request.body))  # about the length of the value as text
-                return self._value(reference)
+                return self._value(single)
             return self.fill(value)
         if isinstance(value, list):
             return [self.fill_json(item) for item in value]
@@ -107,14 +105,12 @@ class Template:
             return {name: self.fill_json(item) for name, item in value.items()}
         return value
 
-    def fill(self, text: str) -> str:
-        """Return a text with its references filled in. Raises TemplateError."""
-        return _REFERENCE.sub(self._replacement, text)
+    def fill(self, value: object) -> str:
+        """Return a text, or a template with its references filled in. Raises TemplateError."""
+        return value.fill(self._text) if isinstance(value, Template) else str(value)
 
-    def _replacement(self, match: re.Match[str]) -> str:
-        if match[1] is None:
-            return "$("
-        value = self._value(match)
+    def _text(self, reference: Reference) -> str:
+        value = self._value(reference)
         text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
         self._take(len(text))
         return text
@@ -124,11 +120,14 @@ class Template:
         if self._room < 0:
             raise TemplateError(f"the references insert more than {MAX_INSERTED:,} characters")
 
-    def _value(self, match: re.Match[str]) -> object:
-        reference, default = match[1], match[2]
-        kind, _, name = reference.partition(".")
-        if reference.startswith("json"):
-            value = self._resolve_pointer(reference.removeprefix("json"))
+    def _value(self, reference: Reference) -> object:
+        key = reference.key
+        kind, _, name = key.partition(".")
+        value: object
+        if reference.name != REQUEST:
+            value = new_value(reference.path)
+        elif key.startswith("json"):
+            value = self._resolve_pointer(key.removeprefix("json"))
         elif kind == "path":
             value = self._request.parameters.get(name, MISSING)
         elif kind == "query":
@@ -136,14 +135,13 @@ class Template:
         elif kind == "header":
             value = next(iter(values_of(name, self._request.headers)), MISSING)
         else:
-            value = _PLAIN[reference](self._request)
+            value = _PLAIN[key](self._request)
         if value is not MISSING:
             return value
-        if default is None:
-            raise TemplateError(
-                f"the request has no value for $({reference:.100}); set a default with $({reference:.100}|TEXT)"
-            )
-        return default
+        if reference.default is None:
+            hint = f"set a default with ${{{reference.path:.100}|TEXT}}"
+            raise TemplateError(f"the request has no value for {reference}; {hint}")
+        return reference.default.fill(self._text)
 
     def _resolve_pointer(self, pointer: str) -> object:
         """Return the value at a JSON Pointer, MISSING if there is none or the body is not JSON."""
@@ -180,21 +178,29 @@ def header_texts(values: Scalar | list[Scalar]) -> list[str]:
 class Answer(ext_sdk.Args):
     """Response of a route, or a fault instead of it.
 
-    In `text`, `json` and `headers`, $(path.NAME), $(query.NAME), $(header.NAME), $(json/POINTER), $(body), $(method),
-    $(url) and $(count) are replaced by parts of the request; $(query.NAME|TEXT) has a default; $$( is a literal $(.
+    In `text`, `json` and `headers`, ${request.path.NAME}, ${request.query.NAME}, ${request.header.NAME},
+    ${request.json/POINTER}, ${request.body}, ${request.method}, ${request.url} and ${request.count} are replaced by
+    parts of the request; ${request.query.NAME|TEXT} has a default. ${now}, ${uuid} and the like are new each time.
     """
 
     status: Annotated[int, Meta(ge=200, le=599, description="Status code")] = 200
     headers: Annotated[
         dict[Name, Scalar | list[Scalar]],
+        ext_sdk.Template,
         Meta(description="Headers; a list repeats one. The default Content-Type depends on the kind of body"),
     ] = field(default_factory=dict)
     text: Annotated[
-        str | UnsetType, Meta(description="Text body; $(path.NAME) and the like are replaced by parts of the request")
+        str | UnsetType,
+        ext_sdk.Template,
+        Meta(description="Text body; ${request.path.NAME} and the like are replaced by parts of the request"),
     ] = UNSET
     json: Annotated[
         Json | UnsetType,
-        Meta(description='JSON body; its strings are templates, and "$(json/user)" alone keeps the type of the value'),
+        ext_sdk.Template,
+        Meta(
+            description='JSON body; its strings are templates, and "${request.json/user}" alone keeps the type of the '
+            "value"
+        ),
     ] = UNSET
     file: Annotated[
         Annotated[str, Meta(min_length=1)] | UnsetType, Meta(description="File of the workdir to send, read now")
@@ -237,29 +243,22 @@ class Answer(ext_sdk.Args):
         if sends_nothing and (bodies or self.headers or self.drip is not UNSET):
             raise ValueError(f"`fault: {self.fault}` sends no response, so it excludes body, headers and drip")
 
-    def template_problem(self, parameters: frozenset[str] | None) -> str:
-        """Return the first invalid reference to the request, or ""; see the function of this name."""
-        values: list[object] = [*map(header_texts, self.headers.values()), self.text, self.json]
-        return next(filter(None, (template_problem(value, parameters) for value in values)), "")
-
 
 # As users write it: one, or several in turn, of which the last one repeats.
 Answers = Answer | Annotated[list[Answer], Meta(min_length=1)]
 
 
-def answer_for(count: int, answers: Answers) -> Answer:
-    """Return the answer to a request.
+def answer_for(count: int, replies: Sequence[Reply]) -> Reply:
+    """Return the reply to a request.
 
     Args:
         count: 1 for the first request of the route.
     """
-    if isinstance(answers, Answer):
-        return answers
-    for answer in answers:
-        count -= 1 if isinstance(answer.times, UnsetType) else answer.times
+    for reply in replies:
+        count -= 1 if isinstance(reply.answer.times, UnsetType) else reply.answer.times
         if count <= 0:
             break
-    return answer
+    return reply
 
 
 MAX_FILE_BYTES = 64 * 1024 * 1024  # of a file that is a body; it is held in memory
@@ -298,54 +297,81 @@ def plain_response(status: int, text: str = "") -> MockResponse:
     return MockResponse(status, [("Content-Type", "text/plain; charset=utf-8")], body)
 
 
-class Renderer:
-    """Renders configured answers. Files and Base64 are read when the mock starts.
+class Reply(NamedTuple):
+    """Answer that is ready to be rendered for requests.
 
-    Raises:
-        OperationFailed: a file can't be read, or is outside the workdir.
-        InvalidArgs: Base64 is not valid.
+    Attributes:
+        headers: (name, value) pairs; a value is a text or a Template.
+        content: text or JSON, with a Template for each text that has references; bytes of a file.
     """
 
-    def __init__(self, answers: Sequence[Answer], workdir: Path) -> None:
-        self._files: dict[str, bytes] = {}
-        self._decoded: dict[str, bytes] = {}
-        self._workdir = workdir
-        self.read(answers)
+    answer: Answer
+    headers: Sequence[tuple[str, object]]
+    content: object
 
-    def read(self, answers: Sequence[Answer]) -> None:
-        """Read the files and Base64 of further answers. Raises as the constructor does."""
-        for answer in answers:
-            if isinstance(answer.file, str):
-                with os_errors("read", answer.file):
-                    self._files[answer.file] = Workdir(self._workdir).read(answer.file, limit=MAX_FILE_BYTES)
-            if isinstance(answer.base64, str):
-                text = answer.base64
-                try:
-                    self._decoded[text] = base64.b64decode("".join(text.split()), validate=True)
-                except (binascii.Error, ValueError) as error:
-                    problem = f"answer.base64: expected base64, found {text!r:.60}: {error}"
-                    raise ext_sdk.InvalidArgs("routes", problem) from error
+    def problems(self, parameters: frozenset[str] | None) -> list[str]:
+        """Return the problems of references to requests; see request_problem."""
+        templates = templates_in([value for _, value in self.headers] + [self.content])
+        references = [reference for template in templates for reference in template.references]
+        problems = [request_problem(reference, parameters) for reference in references if reference.name == REQUEST]
+        return list(filter(None, dict.fromkeys(problems)))
 
-    def render(self, answer: Answer, request: ReceivedRequest) -> MockResponse:
+    def render(self, request: ReceivedRequest) -> MockResponse:
         """Return the response to a request. Raises TemplateError if a referenced part of the request is missing."""
-        template = Template(request)
+        answer, values = self.answer, RequestValues(request)
         headers: list[tuple[str, str]] = []
-        for name, values in answer.headers.items():
-            headers += [(name, template.fill(value)) for value in header_texts(values)]
+        for name, value in self.headers:
+            headers.append((name, values.fill(value)))
+            if problem := header_value_problem(headers[-1][1]):
+                raise TemplateError(f"header {name}: {problem}")
         body: bytes | None = None if answer.status in STATUS_WITHOUT_BODY else b""
         kind = ""
-        if isinstance(answer.text, str):
-            body, kind = template.fill(answer.text).encode("utf-8", "replace"), "text/plain; charset=utf-8"
+        if isinstance(self.content, bytes):
+            file = answer.file if isinstance(answer.file, str) else ""
+            body, kind = self.content, mimetypes.guess_type(file)[0] or "application/octet-stream"
+        elif answer.text is not UNSET:
+            body, kind = values.fill(self.content).encode("utf-8", "replace"), "text/plain; charset=utf-8"
         elif answer.json is not UNSET:
             try:
-                text = json.dumps(template.fill_json(answer.json), ensure_ascii=False, allow_nan=False)
+                text = json.dumps(values.fill_json(self.content), ensure_ascii=False, allow_nan=False)
             except (ValueError, RecursionError) as error:
                 raise TemplateError(f"the references insert a value that is not valid JSON: {error}") from error
             body, kind = text.encode("utf-8", "replace"), "application/json"
-        elif isinstance(answer.file, str):
-            body, kind = self._files[answer.file], mimetypes.guess_type(answer.file)[0] or "application/octet-stream"
-        elif not isinstance(answer.base64, UnsetType):
-            body, kind = self._decoded[answer.base64], "application/octet-stream"
         if body is not None and kind and all(name.lower() != "content-type" for name, _ in headers):
             headers.insert(0, ("Content-Type", kind))
         return MockResponse(answer.status, headers, body, answer)
+
+
+def prepare_answer(answer: Answer, field: str, context: ext_sdk.Context) -> Reply:
+    """Return the reply of an answer: with the values that steps have kept, and with the content of its file.
+
+    Args:
+        field: path of the answer in the arguments, for errors.
+
+    Raises:
+        OperationFailed: a file can't be read, or is outside the workdir.
+        InvalidArgs: Base64 or a header is not valid.
+    """
+    headers: list[tuple[str, object]] = []
+    for name, values in answer.headers.items():
+        path = f"{field}.headers.{name}"
+        for value in header_texts(values):
+            filled = context.template(value, path)
+            if isinstance(filled, str) and (problem := header_value_problem(filled)):
+                raise ext_sdk.InvalidArgs(path, problem)
+            headers.append((name, filled))
+    content: object = None
+    if isinstance(answer.file, str):
+        with os_errors("read", answer.file):
+            content = Workdir(context.workdir).read(answer.file, limit=MAX_FILE_BYTES)
+    elif isinstance(answer.base64, str):
+        try:
+            content = base64.b64decode("".join(answer.base64.split()), validate=True)
+        except (binascii.Error, ValueError) as error:
+            problem = f"expected base64, found {answer.base64!r:.60}: {error}"
+            raise ext_sdk.InvalidArgs(f"{field}.base64", problem) from error
+    elif answer.text is not UNSET:
+        content = context.template(answer.text, f"{field}.text")
+    elif answer.json is not UNSET:
+        content = context.template(answer.json, f"{field}.json")
+    return Reply(answer, headers, content)

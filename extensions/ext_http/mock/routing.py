@@ -16,10 +16,11 @@ from ext_http.response.header_check import CheckContext, Header, Headers, check_
 from ext_sdk.expect import Check, Found, Searcher, SearchFailed
 from ext_sdk.expect.check import failures, quoted
 from ext_sdk.expect.regex import problem
+from ext_sdk.references import ADVICE
 
 from .journal import Call, Miss
 from .request import PathTemplate
-from .response import Answer, Answers, MockResponse, TemplateError, answer_for, plain_response
+from .response import Answer, Answers, MockResponse, Reply, TemplateError, answer_for, plain_response, prepare_answer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -27,12 +28,12 @@ if TYPE_CHECKING:
 
     from .journal import Journal
     from .request import ReceivedRequest
-    from .response import Renderer
     from .upstream import Forwarder
 
 
 Part = Annotated[str, Meta(min_length=1)]
 UPSTREAM = "upstream"  # in place of the label of a route
+OTHERWISE = "otherwise"  # the argument
 _METHOD = "^[A-Z][A-Z0-9_-]{0,31}$"
 
 # Not as `pattern`, for the reason given at response.expectations.StatusRange.
@@ -131,13 +132,15 @@ class Route(RequestExpectation):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        parameters: frozenset[str] | None = None
-        if self.path_matches is UNSET:
-            names = PathTemplate(self.path).names if isinstance(self.path, str) else ()
-            parameters = frozenset(filter(None, names))
-        for answer in self.answers():
-            if wrong := answer.template_problem(parameters):
-                raise ValueError(wrong)
+        self.parameters  # noqa: B018 - raises ValueError
+
+    @property
+    def parameters(self) -> frozenset[str] | None:
+        """Return the names of the path parameters; None if a regular expression sets them."""
+        if self.path_matches is not UNSET:
+            return None
+        names = PathTemplate(self.path).names if isinstance(self.path, str) else ()
+        return frozenset(filter(None, names))
 
     def states(self) -> list[str]:
         """Return the states in which the route applies; empty for all."""
@@ -145,14 +148,52 @@ class Route(RequestExpectation):
             return []
         return self.in_state if isinstance(self.in_state, list) else [self.in_state]
 
-    def answers(self) -> list[Answer]:
-        """Return the responses as a list."""
-        return self.answer if isinstance(self.answer, list) else [self.answer]
+    def prepare(self, field: str, context: ext_sdk.Context) -> tuple[list[Reply], list[tuple[str, str]]]:
+        """Return the replies, and the problems of their references to requests, each with its argument.
+
+        Raises what `prepare_answer` does.
+        """
+        several = isinstance(self.answer, list)
+        answers = self.answer if isinstance(self.answer, list) else [self.answer]
+        names = [f"{field}.answer[{at}]" if several else f"{field}.answer" for at in range(len(answers))]
+        replies = [prepare_answer(answer, name, context) for answer, name in zip(answers, names, strict=True)]
+        found = [
+            (name, problem)
+            for reply, name in zip(replies, names, strict=True)
+            for problem in reply.problems(self.parameters)
+        ]
+        return replies, found
 
     @property
     def label(self) -> str:
         """Return the name, by default method and path."""
         return self.name if isinstance(self.name, str) else self.describe()
+
+
+def prepare_routes(
+    routes: Sequence[Route], context: ext_sdk.Context, *, otherwise: Answer | None = None
+) -> dict[str, list[Reply]]:
+    """Return the replies of routes by label, and that of `otherwise` under OTHERWISE.
+
+    Raises:
+        InvalidArgs: references to requests are not valid, all of them; or what `prepare_answer` raises.
+        OperationFailed: a file can't be read, or is outside the workdir.
+    """
+    replies: dict[str, list[Reply]] = {}
+    problems: list[tuple[str, str]] = []
+    for at, route in enumerate(routes):
+        replies[route.label], found = route.prepare(f"routes[{at}]", context)
+        problems += found
+    if otherwise is not None:
+        reply = prepare_answer(otherwise, OTHERWISE, context)
+        replies[OTHERWISE] = [reply]
+        problems += [(OTHERWISE, problem) for problem in reply.problems(frozenset())]
+    if len(problems) == 1:
+        raise ext_sdk.InvalidArgs(problems[0][0], f"{problems[0][1]}; {ADVICE}")
+    if problems:
+        lines = [f"\n  {name}: {problem}" for name, problem in problems]
+        raise ext_sdk.InvalidArgs("", f"{len(lines)} references are not valid:{''.join(lines)}\n{ADVICE}")
+    return replies
 
 
 class Evaluation(NamedTuple):
@@ -251,7 +292,7 @@ class Router:
 
     Args:
         routes: in order; the first that matches is selected.
-        otherwise: response if no route matches; None for a plain 404.
+        replies: responses of the routes by label; that under OTHERWISE if no route matches, default: a plain 404.
         hints: explain in responses of the mock itself why the request failed.
         workdir: of files that bodies are compared with.
         state: the first state.
@@ -268,9 +309,8 @@ class Router:
         name: str,
         *,
         routes: Sequence[Route],
-        otherwise: Answer | None,
+        replies: Mapping[str, Sequence[Reply]],
         hints: bool,
-        renderer: Renderer,
         workdir: Path,
         journal: Journal,
         state: str,
@@ -281,9 +321,8 @@ class Router:
         self._routes = tuple(routes)
         self.known = {route.label: route for route in routes}
         self.state = state
-        self._otherwise = otherwise
+        self._replies = dict(replies)
         self._hints = hints
-        self._renderer = renderer
         self._journal = journal
         self._searcher = SharedSearcher()
         self._context = CheckContext(workdir, self._searcher, journal.redact)
@@ -309,24 +348,29 @@ class Router:
         reached = {self.state, *(route.then_state for route in self._routes)}
         return sorted({state for route in self._routes for state in route.states()} - reached)
 
-    def update(self, routes: Sequence[Route], remove: Sequence[str], state: str | None) -> None:
+    def update(
+        self, routes: Sequence[Route], replies: Mapping[str, Sequence[Reply]], remove: Sequence[str], state: str | None
+    ) -> None:
         """Replace routes of the same label, add the others before all routes, remove some, and set the state.
 
-        A route that is replaced counts its requests from 1. Raises what Renderer does.
+        A route that is replaced counts its requests from 1.
+
+        Args:
+            replies: responses of the given routes by label.
         """
-        self._renderer.read([answer for route in routes for answer in route.answers()])
         given = {route.label: route for route in routes}
         with self._lock:
             kept = [given.get(route.label, route) for route in self._routes if route.label not in remove]
             added = [route for route in routes if route.label not in self.labels]
             self._routes = (*added, *kept)
             self.known |= given
+            self._replies |= replies
             for label in given:
                 self.counts[label] = 0
             self.state = self.state if state is None else state
 
-    def _select(self, request: ReceivedRequest) -> Route | None:
-        """Return the first route that matches, and count the request; None if no route matches."""
+    def _select(self, request: ReceivedRequest) -> tuple[str, Sequence[Reply]] | None:
+        """Return label and replies of the first route that matches, and count the request; None if none matches."""
         while True:
             state = self.state
             for route in self._routes:
@@ -343,23 +387,24 @@ class Router:
                     self.state = route.then_state
                 self.counts[route.label] += 1
                 request.count = self.counts[route.label]
+                replies = self._replies[route.label]
             request.parameters = evaluation.parameters
-            return route
+            return route.label, replies
 
     def respond(self, request: ReceivedRequest) -> MockResponse:
         """Return the response to a request, and record both in the journal."""
         label, problem, miss = "", "", None
         try:
-            if route := self._select(request):
-                label = route.label
-                response = self._renderer.render(answer_for(request.count, route.answer), request)
+            if selected := self._select(request):
+                label, replies = selected
+                response = answer_for(request.count, replies).render(request)
             elif self.upstream:
                 label = UPSTREAM
                 response, problem = self.upstream.respond(request)
             else:
                 miss = self._miss(request)
-                if self._otherwise is not None:
-                    response = self._renderer.render(self._otherwise, request)
+                if OTHERWISE in self._replies:
+                    response = self._replies[OTHERWISE][0].render(request)
                 else:
                     response = self._plain(404, f"no route matches {request.method} {request.target}; {miss}")
         except (TemplateError, ext_sdk.OperationFailed) as error:

@@ -59,7 +59,10 @@ class Upstream(ext_sdk.Args):
     ]
     record: Annotated[
         Annotated[str, Meta(min_length=1)] | UnsetType,
-        Meta(description="File of the workdir for the responses as routes, in JSON, without secrets"),
+        Meta(
+            description="File of the workdir for the responses as arguments of mock-start, `verbatim` and `routes`, "
+            "in JSON, without secrets"
+        ),
     ] = UNSET
 
 
@@ -138,18 +141,14 @@ class Forwarder:
         for name, value in headers:
             if name.lower() not in NOT_RECORDED:
                 known = named.get(name)
-                named[name] = (
-                    _escaped(value)
-                    if known is None
-                    else [*(known if isinstance(known, list) else [known]), _escaped(value)]
-                )
+                named[name] = value if known is None else [*(known if isinstance(known, list) else [known]), value]
         answer |= {"headers": named} if named else {}
         if body:
             try:
                 text = body.decode()
-                answer |= {"json": _escaped(parse_json(text))}
+                answer |= {"json": parse_json(text)}
             except NotJson:
-                answer |= {"text": _escaped(body.decode())}
+                answer |= {"text": body.decode()}
             except UnicodeDecodeError:
                 answer |= {"base64": base64.b64encode(body).decode()}
         with self._lock:
@@ -172,7 +171,7 @@ class Forwarder:
             ]
         lines = ",\n".join(self._redact(json.dumps(route, ensure_ascii=False)) for route in routes)
         with os_errors("write", self._path), self._workdir.writing(self._path, parents=True) as file:
-            file.write(f'{{"routes": [\n{lines}\n]}}\n'.encode("utf-8", "backslashreplace"))
+            file.write(f'{{"verbatim": true, "routes": [\n{lines}\n]}}\n'.encode("utf-8", "backslashreplace"))
 
     def close(self) -> None:
         """End requests that are being forwarded, and close connections."""
@@ -194,14 +193,3 @@ def _route(number: int, request: ReceivedRequest, answers: list[dict[str, object
         except NotJson:
             route |= {"body": {"exactly": text}}
     return route | {"answer": answers if len(answers) > 1 else answers[0]}
-
-
-def _escaped(value: object) -> object:
-    """Return a JSON value whose strings are literal texts, not templates."""
-    if isinstance(value, str):
-        return value.replace("$(", "$$(").replace("${", "$${")
-    if isinstance(value, list):
-        return [_escaped(item) for item in value]
-    if isinstance(value, dict):
-        return {name: _escaped(item) for name, item in value.items()}
-    return value

@@ -15,8 +15,8 @@ import ext_sdk
 from ext_http.config import HttpConfig
 from ext_http.mock.registry import Mock, MockAddresses, MockName, Mocks
 from ext_http.mock.request import Limits
-from ext_http.mock.response import Answer
-from ext_http.mock.routing import UPSTREAM, Route
+from ext_http.mock.response import Answer  # noqa: TC001 - msgspec reads it
+from ext_http.mock.routing import UPSTREAM, Route, prepare_routes
 from ext_http.mock.upstream import Upstream
 from ext_http.mock.verification import MAX_SHOWN, CallExpectation, Verification, listed
 from ext_http.response.header_check import CheckContext
@@ -83,17 +83,17 @@ class MockStart(ext_sdk.Args, any_of=("routes", "upstream")):
             raise ValueError(f"host: {problem}, found {self.host!r:.100}") from None
         if self.host_names and not self.tls:
             raise ValueError("hostNames requires `tls: true`: they are names of the certificate")
-        if isinstance(self.otherwise, Answer) and (problem := self.otherwise.template_problem(frozenset())):
-            raise ValueError(f"otherwise: {problem}")
 
 
 def mock_start(args: MockStart, context: ext_sdk.Context) -> ext_sdk.Result:
     """Start a mock HTTP server on loopback, with fixed or templated responses, delays, faults and a journal.
 
     It runs until mock-stop or the end of the extension (with `call`: of that call); mock-verify checks the requests it
-    received. In texts, JSON and headers of responses, $(path.NAME), $(query.NAME), $(header.NAME), $(json/POINTER),
-    $(body), $(method), $(url) and $(count) are replaced by parts of the request; $(query.NAME|TEXT) is TEXT if that
-    part is missing, $$( is a literal $(. `mock-update` changes routes and state while it runs.
+    received. In texts, JSON and headers of responses, ${request.path.NAME}, ${request.query.NAME},
+    ${request.header.NAME}, ${request.json/POINTER}, ${request.body}, ${request.method}, ${request.url} and
+    ${request.count} are replaced by parts of the request; ${request.query.NAME|TEXT} is TEXT if that part is missing.
+    ${now}, ${unixTime}, ${uuid} and ${random} are new in each response; values of steps are those at the start. $${ is
+    a literal ${, and `verbatim: true` replaces nothing. `mock-update` changes routes and state while it runs.
     """
     mock = create_mock(args, context)
     context.state(Mocks).add(mock)
@@ -112,14 +112,12 @@ def _state_note(mock: Mock) -> str:
 def create_mock(args: MockStart, context: ext_sdk.Context) -> Mock:
     """Return a mock that listens. Raises OperationFailed if a file can't be read, or the port is not available."""
     from ext_http.mock.journal import Journal
-    from ext_http.mock.response import Renderer
     from ext_http.mock.routing import Router
     from ext_http.mock.server import Server, server_context
     from ext_http.mock.upstream import Forwarder
 
     otherwise = None if isinstance(args.otherwise, UnsetType) else args.otherwise
-    answers = [answer for route in args.routes for answer in route.answers()]
-    renderer = Renderer([*answers, otherwise] if otherwise else answers, context.workdir)
+    replies = prepare_routes(args.routes, context, otherwise=otherwise)
     tls = ca_file = None
     with os_errors("write", "the journal of the mock"):
         journal = Journal(context.artifact(f"mock-{args.name}.ndjson"), context.secrets, args.limits.calls)
@@ -141,9 +139,8 @@ def create_mock(args: MockStart, context: ext_sdk.Context) -> Mock:
     router = Router(
         args.name,
         routes=args.routes,
-        otherwise=otherwise,
+        replies=replies,
         hints=args.hints,
-        renderer=renderer,
         workdir=context.workdir,
         journal=journal,
         state=args.state,
@@ -220,7 +217,8 @@ def mock_update(args: MockUpdate, context: ext_sdk.Context) -> ext_sdk.Result:
         if label not in labels:
             text = f"expected a route of the mock, found {label!r:.100}; {suggest(label, labels)}"
             raise ext_sdk.InvalidArgs(f"remove[{index}]", text)
-    mock.router.update(args.routes, args.remove, None if isinstance(args.state, UnsetType) else args.state)
+    replies = prepare_routes(args.routes, context)
+    mock.router.update(args.routes, replies, args.remove, None if isinstance(args.state, UnsetType) else args.state)
     counts = mock.counts()
     if args.clear_journal:
         mock.journal.clear()
@@ -373,13 +371,15 @@ OPERATIONS = (
                     "method": "GET",
                     "path": "/v1/cities/{city}/forecast",
                     "query": {"units": {"matches": "^(metric|imperial)$"}},
-                    "answer": {"json": {"city": "$(path.city)", "units": "$(query.units)", "celsius": 21}},
+                    "answer": {
+                        "json": {"city": "${request.path.city}", "units": "${request.query.units}", "celsius": 21}
+                    },
                 },
                 {
                     "name": "report",
                     "method": "POST",
                     "path": "/v1/reports",
-                    "answer": [{"status": 503, "times": 2}, {"status": 201, "json": {"id": "$(count)"}}],
+                    "answer": [{"status": 503, "times": 2}, {"status": 201, "json": {"id": "${request.count}"}}],
                 },
             ],
         },

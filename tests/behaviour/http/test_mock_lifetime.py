@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from tests.support.mocks import MockMaker
 
 ROUTES = [
-    {"name": "echo", "path": "/echo", "answer": {"text": "$(body)"}},
+    {"name": "echo", "path": "/echo", "answer": {"text": "${request.body}"}},
     {"name": "late", "path": "/late", "answer": {"text": "x", "delay": "1h"}},
     {"name": "drip", "path": "/drip", "answer": {"text": "xyz", "drip": "1h"}},
 ]

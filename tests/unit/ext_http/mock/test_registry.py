@@ -9,7 +9,7 @@ from tests.support.ext_http import Extension
 if TYPE_CHECKING:
     from pathlib import Path
 
-ROUTES = [{"path": "/items/{id}", "answer": {"json": {"id": "$(path.id)"}}}]
+ROUTES = [{"path": "/items/{id}", "answer": {"json": {"id": "${request.path.id}"}}}]
 
 
 def test_a_mock_of_the_workdir_is_asked_by_its_output(http: Extension) -> None:

@@ -82,7 +82,7 @@ def test_a_header_with_a_line_feed_is_not_sent(ends: Ends) -> None:
             writer.write(MockResponse(200, [("X", "a\r\nY: b")], b""))
 
 
-ECHO = {"name": "echo", "answer": {"text": "$(body)"}}
+ECHO = {"name": "echo", "answer": {"text": "${request.body}"}}
 HEAD = b"POST / HTTP/1.1\r\nHost: a\r\n"
 SMUGGLED = b"GET /smuggled HTTP/1.1\r\nHost: a\r\n\r\n"
 
@@ -210,9 +210,9 @@ def test_base64_that_is_none_is_refused_before_anything_listens(mocks: MockMaker
 
 def test_a_template_can_not_be_made_to_grow_without_end(mocks: MockMaker) -> None:
     mock = mocks(
-        {"path": "/text", "answer": {"text": "$(body)" * 40}},
-        {"path": "/json", "answer": {"json": ["$(json)"] * 40}},
-        {"path": "/texts", "answer": {"json": ["$(body)"] * 40}},
+        {"path": "/text", "answer": {"text": "${request.body}" * 40}},
+        {"path": "/json", "answer": {"json": ["${request.json}"] * 40}},
+        {"path": "/texts", "answer": {"json": ["${request.body}"] * 40}},
     )
     body = json.dumps("x" * 1_000_000)
     for path in ("/text", "/json", "/texts"):
@@ -227,7 +227,7 @@ def test_a_template_can_not_be_made_to_grow_without_end(mocks: MockMaker) -> Non
 def test_strange_bodies_are_an_answer_and_no_crash(mocks: MockMaker, body: str) -> None:
     mock = mocks(
         {"name": "deep", "body": {"jsonContains": {"a": [[[]]]}}, "answer": {}},
-        {"name": "echo", "answer": {"json": {"it": "$(json|none)", "raw": "$(body)"}}},
+        {"name": "echo", "answer": {"json": {"it": "${request.json|none}", "raw": "${request.body}"}}},
     )
     got = mock.ask("/", "POST", body.encode())
     assert got.status in {200, 500}
@@ -237,8 +237,8 @@ def test_strange_bodies_are_an_answer_and_no_crash(mocks: MockMaker, body: str) 
 
 
 def test_what_a_request_brings_in_is_never_a_template_and_never_a_header(mocks: MockMaker) -> None:
-    mock = mocks({"path": "/a", "answer": {"headers": {"X-Echo": "$(query.q)"}, "text": "$(query.q)"}})
-    assert mock.ask("/a?q=$(path.x)$$(").text == "$(path.x)$$("
+    mock = mocks({"path": "/a", "answer": {"headers": {"X-Echo": "${request.query.q}"}, "text": "${request.query.q}"}})
+    assert mock.ask("/a?q=${request.path.x}$$(").text == "${request.path.x}$$("
     got = mock.ask("/a?q=1%0d%0aSet-Cookie:%20a=1%0d%0a%0d%0abody")
     assert got.status == 500
     assert "set-cookie" not in got.headers

@@ -254,12 +254,13 @@ def test_a_call_that_an_earlier_route_took_is_shown_with_that_route(mocks: MockM
 
 
 def test_an_answer_that_failed_is_told_by_a_verification_that_passes(mocks: MockMaker) -> None:
-    mock = mocks({"name": "echo", "answer": {"text": "$(query.q)"}})
+    mock = mocks({"name": "echo", "answer": {"text": "${request.query.q}"}})
     for _ in range(2):
         assert mock.ask("/").text == "Internal Server Error\n"
     result = mock.verify(calls=[{"route": "echo", "exactly": 2}])
     assert result.success
-    told = "2 responses failed, first #1: the request has no value for $(query.q); set a default with $(query.q|TEXT)"
+    reason = "the request has no value for ${request.query.q}; set a default with ${request.query.q|TEXT}"
+    told = f"2 responses failed, first #1: {reason}"
     assert result.message == f"mock 'mock': 1 check passed; {told}"
     assert journal(mock)[0]["problem"] == told.partition(": ")[2]
 

@@ -21,11 +21,10 @@ ROUTE = {"path": "/a", "answer": {}}
     ("arguments", "problem"),
     [
         ({"routes": [ROUTE, ROUTE]}, "occurs twice"),
-        ({"routes": [ROUTE], "otherwise": {"text": "$(path.a)"}}, "otherwise: "),
         ({"routes": []}, "routes"),
     ],
 )
-def test_routes_must_be_distinct_and_templates_valid(arguments: object, problem: str) -> None:
+def test_routes_must_be_distinct(arguments: object, problem: str) -> None:
     with pytest.raises(InvalidArgs, match=problem):
         validate(MockStart, arguments)
 
@@ -51,3 +50,19 @@ def test_a_missing_mock_can_be_ignored(tmp_path: Path) -> None:
     assert mock_stop(validate(MockStop, {"ignoreMissing": True}), context).success
     with pytest.raises(OperationFailed, match="mock 'mock' is not running"):
         mock_stop(validate(MockStop, {}), context)
+
+
+def test_all_wrong_references_to_requests_are_reported_before_the_mock_starts(tmp_path: Path) -> None:
+    answers = [{"text": "${request.path.b} ${request.count}"}, {"headers": {"X-Id": "${request.id}"}}]
+    routes = [{"path": "/{a}", "answer": answers}, {"path": "/b", "answer": {"json": ["${request.path.a|x}"]}}]
+    with pytest.raises(InvalidArgs) as failed:
+        create_mock(validate(MockStart, {"routes": routes, "otherwise": {"text": "${request}"}}), context_in(tmp_path))
+    lines = str(failed.value).splitlines()
+    assert "4 references are not valid:" in lines[0]
+    assert lines[1] == "  routes[0].answer[0]: ${request.path.b}: the path has no parameter 'b'; its parameters: a"
+    assert lines[2].startswith("  routes[0].answer[1]: ${request.id}: expected request.method, request.url, ")
+    assert lines[3] == "  routes[1].answer: ${request.path.a}: the path has no parameter 'a'; its parameters: none"
+    assert lines[4].startswith("  otherwise: ${request}: expected request.method")
+    assert "verbatim: true" in lines[5]
+    with pytest.raises(InvalidArgs, match=r"routes\[0\].answer: \$\{request.id\}: expected request.method"):
+        create_mock(validate(MockStart, {"routes": [{"answer": {"text": "${request.id}"}}]}), context_in(tmp_path))
