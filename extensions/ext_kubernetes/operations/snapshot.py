@@ -71,7 +71,11 @@ class SnapshotArgs(ClusterArgs):
         ),
     ] = field(default_factory=list)
     owned: Annotated[
-        bool, Meta(description="Include objects that a controller created for others, such as pods of a Deployment")
+        bool,
+        Meta(
+            description="Include objects that a controller created for others, such as pods of a Deployment or volume "
+            "claims of a StatefulSet"
+        ),
     ] = False
     timeout: TimeLimit = ext_sdk.Duration.parse("25s")
 
@@ -136,11 +140,13 @@ class ClusterState(NamedTuple):
     Attributes:
         entries: by name, such as deployment/web.
         scaled: names of the objects whose number of replicas an autoscaler sets.
+        claims: names, without numbers, of the volume claims that StatefulSets create.
     """
 
     scope: Scope
     entries: dict[str, Entry]
     scaled: frozenset[str]
+    claims: tuple[str, ...]
 
 
 def snapshot(args: SnapshotArgs, context: ext_sdk.Context) -> ext_sdk.Result:
@@ -246,6 +252,10 @@ class StateReader:
                 if (uid := text(item, "metadata", "uid")) not in uids:  # two API groups may serve one object
                     objects[name] = item
                     uids.add(uid)
+        claims = before.claims if before else ()  # they remain if the StatefulSet is deleted
+        if not self._scope.owned:
+            claims += tuple(prefix for item in objects.values() for prefix in self._claims_of(item))
+            objects = {name: item for name, item in objects.items() if not is_claim(name, claims)}
         scaled = before.scaled if before else frozenset(filter(None, map(self._scaled_by, objects.values())))
         entries = {}
         for name, item in objects.items():
@@ -254,7 +264,7 @@ class StateReader:
                 content = json.dumps(settable(item, scaled=name in scaled), sort_keys=True)
                 entries[name] = Entry(text(item, "kind"), text(item, "metadata", "uid"), deleted, content)
         self._check_size(len(entries), sum(len(entry.content) for entry in entries.values()))
-        return ClusterState(self._scope, entries, scaled)
+        return ClusterState(self._scope, entries, scaled, claims)
 
     def _check_size(self, count: int, size: int = 0) -> None:
         if count > MOST_OBJECTS or size > MOST_BYTES:
@@ -353,6 +363,14 @@ class StateReader:
         owned = any(owner.get("controller") is True for owner in items(metadata, "ownerReferences"))
         return (owned and not self._scope.owned) or any(matches(pattern, name) for pattern in self._exclude)
 
+    def _claims_of(self, item: Object) -> Iterator[str]:
+        """Yield the names, without the number at their end, of the volume claims that a StatefulSet creates."""
+        for template in items(item, "spec", "volumeClaimTemplates") if text(item, "kind") == "StatefulSet" else ():
+            name = f"{text(template, 'metadata', 'name')}-{text(item, 'metadata', 'name')}-"
+            yield self._name_of(
+                "persistentvolumeclaim", item | {"metadata": members(item, "metadata") | {"name": name}}
+            )
+
     def _scaled_by(self, item: Object) -> str:
         """Return the name of the object that an autoscaler scales; "" for other objects."""
         if text(item, "kind") != "HorizontalPodAutoscaler":
@@ -360,6 +378,11 @@ class StateReader:
         target = members(item, "spec", "scaleTargetRef")
         metadata = {"name": text(target, "name"), "namespace": text(item, "metadata", "namespace")}
         return self._name_of(text(target, "kind").lower(), {"metadata": metadata})
+
+
+def is_claim(name: str, prefixes: tuple[str, ...]) -> bool:
+    """Return True if a name is that of a volume claim of a StatefulSet, which is not owned by it."""
+    return name.startswith(prefixes) and name.rpartition("-")[2].isdigit()
 
 
 # Annotations that controllers write, by their beginning, and fields by kind.
@@ -430,7 +453,7 @@ MOST_DIFFERENCES = 4  # of one object in a text
 
 
 def difference_of(before: Entry, after: Entry) -> str:
-    """Return what differs, as text; "" if nothing does. Values of Secrets are not shown."""
+    """Return what differs, in lines; "" if nothing does. Values of Secrets are not shown."""
     texts = []
     if before.uid != after.uid:
         texts.append("it was deleted and created again")
@@ -441,7 +464,7 @@ def difference_of(before: Entry, after: Entry) -> str:
         found = list(differences(old, new))
         more = [f"and {len(found) - MOST_DIFFERENCES} more"] if len(found) > MOST_DIFFERENCES else []
         texts += [*found[:MOST_DIFFERENCES], *more]
-    return "; ".join(texts)
+    return "\n".join(texts)
 
 
 def differences(before: object, after: object, path: str = "") -> Iterator[str]:

@@ -96,7 +96,8 @@ class Changes(NamedTuple):
     def all(self) -> dict[str, str]:
         """Return what happened, as text, by name; sorted by name."""
         found = dict.fromkeys(self.added, "an addition") | dict.fromkeys(self.removed, "a removal")
-        found |= {name: f"a change: {text}" for name, text in self.changed.items()}
+        for name, text in self.changed.items():
+            found[name] = f"a change:\n{text}" if "\n" in text else f"a change: {text}"
         return dict(sorted(found.items()))
 
     def outputs(self) -> Outputs:
@@ -113,7 +114,8 @@ def compare(before: Mapping[str, T], after: Mapping[str, T], describe: Callable[
     """Return the changes from one state to another, given the items by name.
 
     Args:
-        describe: returns the difference of two states of one item as text; "" if it has not changed.
+        describe: returns the difference of two states of one item as text, each part on a line; "" if it has not
+            changed.
     """
     changed = {}
     for name in sorted(before.keys() & after.keys()):
@@ -134,7 +136,10 @@ def check_changes(args: ChangesArgs, changes: Changes) -> list[Check]:
     for name, text in unexpected.items():
         folder = next((pattern for pattern in allowed if name.startswith(f"{pattern.rstrip('/')}/")), "")
         advice = f"; `{folder.rstrip('/')}/**` accepts everything in it" if folder else ""
-        checks.append(Check.failed(nothing, f"{text}{advice}", where=shown_name(name)))
+        head, *details = f"{text}{advice}".split("\n")
+        lines = (f"expected {nothing}, got {head}", *details) if details else ()
+        found = f"{head} {'; '.join(details)}".rstrip()
+        checks.append(Check(ok=False, what=nothing, found=found, where=shown_name(name), lines=lines))
     if not unexpected:
         checks.append(Check(ok=True, what=nothing, where="everything else" if allowed else "everything"))
     for pattern in args.required:

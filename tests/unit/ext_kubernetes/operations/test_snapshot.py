@@ -72,9 +72,9 @@ def test_all_that_has_changed_is_reported_with_its_paths(kube: Extension, cluste
     cluster.put("services", {"metadata": {"name": "web"}})
     told = kube.failed("assert-changes")
     assert (
-        "deployment/web: expected no change since snapshot 'default'\n"
-        "  got a change: spec.replicas was 1, is 3; "
-        'spec.template.spec.containers[name=app].image was "app:1", is "app:2"'
+        "deployment/web: expected no change since snapshot 'default', got a change:\n"
+        "  spec.replicas was 1, is 3\n"
+        '  spec.template.spec.containers[name=app].image was "app:1", is "app:2"\n'
     ) in told
     assert "configmap/settings: expected no change since snapshot 'default', got a removal" in told
     assert "service/web: expected no change since snapshot 'default', got an addition" in told
@@ -141,6 +141,20 @@ def test_the_replicas_of_a_deployment_with_an_autoscaler_are_not_compared(kube: 
     kube.ok("snapshot")
     change(cluster, "deployments", "web", spec=deployment(replicas=7)["spec"])
     assert kube.ok("assert-changes")["count"] == "0"
+
+
+def test_volume_claims_of_a_stateful_set_are_not_compared(kube: Extension, cluster: FakeApi) -> None:
+    cluster.kinds.append(Kind("", "v1", "PersistentVolumeClaim", "persistentvolumeclaims", short=("pvc",)))
+    spec = {"replicas": 1, "volumeClaimTemplates": [{"metadata": {"name": "data"}}]}
+    cluster.put("statefulsets", {"metadata": {"name": "db"}, "spec": spec})
+    kube.ok("snapshot")
+    kube.ok("snapshot", {"owned": True, "name": "owned"})
+    for name in ("data-db-0", "data-db-x"):
+        cluster.put("persistentvolumeclaims", {"metadata": {"name": name}})
+    assert kube.ok("assert-changes", {"only": ["pvc/*"]})["added"] == "persistentvolumeclaim/data-db-x"
+    assert kube.ok("assert-changes", {"since": "owned", "only": ["pvc/*"]})["count"] == "2"
+    cluster.remove("statefulsets", "db")
+    assert kube.ok("assert-changes", {"only": ["pvc/data-db-x", "sts/db"]})["count"] == "2"
 
 
 def test_a_kind_that_is_defined_since_is_compared_too(kube: Extension, cluster: FakeApi) -> None:

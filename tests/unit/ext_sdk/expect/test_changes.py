@@ -6,7 +6,16 @@ import pytest
 
 import ext_sdk
 from ext_sdk.expect import passed
-from ext_sdk.expect.changes import MOST_SNAPSHOTS, ChangesArgs, Snapshots, check_changes, compare, matches, shown_name
+from ext_sdk.expect.changes import (
+    MOST_SNAPSHOTS,
+    Changes,
+    ChangesArgs,
+    Snapshots,
+    check_changes,
+    compare,
+    matches,
+    shown_name,
+)
 
 BEFORE = {"a": 1, "b": 2, "src/c": 3}
 AFTER = {"a": 1, "b": 5, "src/d": 4}
@@ -49,6 +58,12 @@ def test_a_required_pattern_without_a_change_fails_with_the_changes() -> None:
     nothing = compare(BEFORE, BEFORE, describe)
     (_, check) = check_changes(ChangesArgs(required=["a"]), nothing)
     assert str(check) == "'a': expected a change since snapshot 'default', got none at all"
+
+
+def test_a_change_of_several_parts_has_a_line_for_each() -> None:
+    (check,) = check_changes(ChangesArgs(), Changes((), {"a": "x is 1\ny is 2"}, ()))
+    assert str(check) == "a: expected no change since snapshot 'default', got a change:\n  x is 1\n  y is 2"
+    assert check.brief == "a: expected no change since snapshot 'default', got a change: x is 1; y is 2"
 
 
 def test_equal_states_pass_one_check() -> None:
