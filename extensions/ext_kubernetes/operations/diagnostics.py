@@ -227,7 +227,8 @@ def describe_pod(pod: Object) -> list[str]:
     head, *conditions = describe_object(pod)
     node = text(pod, "spec", "nodeName") or "none"
     place = f"  phase {text(pod, 'status', 'phase')}, node {node}"
-    return [head, place, *conditions, *(f"  {describe_container(status)}" for status in container_statuses(pod))]
+    containers = map(describe_container, container_statuses(pod))
+    return [head, place, *conditions, *(f"  {line}" for line in containers if line not in head)]
 
 
 def involved(event: Object) -> str:
