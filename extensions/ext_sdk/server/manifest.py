@@ -115,6 +115,7 @@ class Detail(NamedTuple):
     Attributes:
         depth: depth of descriptions: 1 for arguments alone, 2 for their members too.
         short: first sentences instead of complete descriptions.
+        once: omit a description that an argument of the same name has before, in this operation or another.
         unions: extract repeated alternatives.
         bare: omit examples, defaults except those of arguments, defaults that are empty or false, and all but the first
             paragraph of the operation's description; write several types as one list.
@@ -123,6 +124,7 @@ class Detail(NamedTuple):
 
     depth: int
     short: bool = True
+    once: bool = False
     unions: bool = False
     bare: bool = False
     plain: bool = False
@@ -134,9 +136,10 @@ ALL = 1000  # deeper than schemas are
 DETAILS = (
     Detail(ALL, short=False),
     Detail(ALL),
-    Detail(2, unions=True),
-    Detail(1, unions=True),
-    Detail(1, unions=True, bare=True),
+    Detail(ALL, once=True),
+    Detail(2, once=True, unions=True),
+    Detail(1, once=True, unions=True),
+    Detail(1, once=True, unions=True, bare=True),
     Detail(0, bare=True),
     Detail(0, unions=True, bare=True),
     Detail(0, unions=True, bare=True, plain=True),
@@ -173,8 +176,9 @@ def build_manifest(extension: Definition) -> dict[str, object]:
         for name in sorted(savings, key=lambda name: (not extension.operations[name].same_as, -savings[name])):
             if size <= LIMIT_BYTES:
                 return manifest
-            operations[name] = shorter[name]
-            size -= savings[name]
+            if savings[name] > 0:
+                operations[name] = shorter[name]
+                size -= savings[name]
     if size <= LIMIT_BYTES:
         return manifest
     raise ValueError(
@@ -187,41 +191,44 @@ def _size(value: object) -> int:
 
 
 def _operations(extension: Definition, schemas: dict[str, Schema], detail: Detail) -> dict[str, object]:
+    seen: set[tuple[str, str]] = set()
     return {
         name: {
             "description": operation.description.partition("\n\n")[0] if detail.bare else operation.description,
-            "params": extract_definitions(_described(schemas[name], detail, 0), unions=detail.unions),
+            "params": extract_definitions(_described(schemas[name], detail, 0, seen), unions=detail.unions),
         }
         for name, operation in extension.operations.items()
     }
 
 
-def _described(schema: Schema, detail: Detail, depth: int) -> Schema:
+def _described(schema: Schema, detail: Detail, depth: int, seen: set[tuple[str, str]], name: str = "") -> Schema:
     """Return a schema with its descriptions shortened. A property may itself be named `description` or `default`.
 
     Args:
         schema: of the arguments, or of something within them.
         detail: what is left.
         depth: 1 for an argument, 2 for a member of one.
+        seen: names of arguments and descriptions that are not repeated; it gets those of this schema.
+        name: of the argument.
     """
     shorter: Schema = {}
     for key, value in schema.items():
         if key == "description" and isinstance(value, str):
-            if depth <= detail.depth:
+            if depth <= detail.depth and (name, value) not in seen:
                 shorter[key] = value.partition(". ")[0] if detail.short else value
-        elif key == "default" and detail.bare:
+                if detail.once:
+                    seen.add((name, value))
+        elif (key in ("default", "examples") and detail.bare) or (key == "title" and detail.plain):
             has_content = any(value.values()) if isinstance(value, dict) else value
-            if depth == 1 and has_content and not detail.plain:
+            if key == "default" and depth == 1 and has_content and not detail.plain:
                 shorter[key] = value
-        elif (key == "examples" and detail.bare) or (key == "title" and detail.plain):
-            continue
         elif key == "properties" and isinstance(value, dict):
-            shorter[key] = {name: _described(item, detail, depth + 1) for name, item in value.items()}
+            shorter[key] = {member: _described(item, detail, depth + 1, seen, member) for member, item in value.items()}
         elif key == "anyOf" and isinstance(value, list):
-            branches = [_described(item, detail, depth) for item in value]
+            branches = [_described(item, detail, depth, seen, name) for item in value]
             shorter |= {key: branches} if not detail.bare else _merged(branches)
         elif key in ("items", "additionalProperties") and isinstance(value, dict):
-            shorter[key] = _described(value, detail, depth)
+            shorter[key] = _described(value, detail, depth, seen, name)
         else:
             shorter[key] = value
     return shorter

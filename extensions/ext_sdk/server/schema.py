@@ -12,7 +12,6 @@ import msgspec
 from msgspec import inspect
 
 from ext_sdk.duration import DURATION_PATTERN, Duration
-from ext_sdk.references import NAME
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -27,10 +26,11 @@ DURATION_SCHEMA: Schema = {
     "pattern": rf"{DURATION_PATTERN}|\$\{{",
 }
 
-# Arguments that the SDK accepts for every operation; short, because each operation of the manifest has them.
+# Arguments that the SDK accepts for every operation; short, because each operation of the manifest has them. `\w` is
+# ASCII in RE2 and ECMAScript; the session checks the characters of names.
 COMMON: dict[str, Schema] = {
-    "as": {"type": "string", "pattern": f"^{NAME}*$", "description": "Keep outputs for later steps: ${NAME.key}"},
-    "scope": {"type": "string", "pattern": f"^{NAME}*$", "description": "Separates tasks of one workdir"},
+    "as": {"type": "string", "pattern": r"^[\w-]*$", "description": "Keep outputs for later steps: ${NAME.key}"},
+    "scope": {"type": "string", "pattern": r"^[\w-]*$", "description": "Separates tasks of one workdir"},
     "verbatim": {"type": "boolean", "description": "Replace no ${NAME.key}"},
 }
 
