@@ -151,7 +151,7 @@ def find_in_text(capture: CaptureArgs, text: str, searcher: Searcher, *, kind: s
     try:
         text = extracted(text, capture.format, capture.extract, searcher)
     except NotDocument as error:
-        raise NotFound(f"{capture.from_}: {error}") from None
+        raise NotFound(f"no part of {capture.from_} to search: {error}") from None
     except SearchFailed as error:
         raise NotFound(str(error)) from error
     if capture.json is not UNSET:

@@ -180,7 +180,7 @@ class _Attempts:
 
     def fail(self, line: int, error: object) -> None:
         """Keep the reason of the first attempt."""
-        self.error = self.error or f"{error}, in the lines from {line} on"
+        self.error = self.error or f"{error}, counted from line {line} of the text"
 
     def has_members(self, part: str, line: int) -> bool:
         """Return True if a part is a document with members or items."""

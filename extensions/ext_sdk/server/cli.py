@@ -239,10 +239,10 @@ def operation_text(operation: Operation, program: str) -> str:
         lines.append(f"  {field} ({_kind(schema)}{', required' if field in required else fallback})")
         if "description" in schema:
             lines.append(f"      {schema['description']}")
-        members: dict[str, None] = {}  # of an object, or of each object of a list
+        members: dict[str, None] = {}  # of an object, or of each object of a list or a map
         for branch in branches_of(schema):
-            items = branch.get("items")
-            members |= dict.fromkeys(properties_of(items if isinstance(items, dict) and items else branch))
+            inner = branch.get("items") or branch.get("additionalProperties")
+            members |= dict.fromkeys(properties_of(inner if isinstance(inner, dict) else branch))
         if members:
             text = f"members: {', '.join(members)}"
             lines += textwrap.wrap(text, WIDTH, initial_indent=" " * 6, subsequent_indent=" " * 8)

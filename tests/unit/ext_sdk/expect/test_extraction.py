@@ -105,11 +105,11 @@ def test_the_first_value_of_a_format_is_found_in_prose(form: Format, text: str, 
     ("form", "text", "reason"),
     [
         ("yaml", "Here is the file: none", "expected a mapping or a list of YAML in the text, found none$"),
-        ("yaml", "kind: [Pod\nspec: 1", "the first lines that look like it are not: line 2.*in the lines from 1 on"),
-        ("yaml", "Note: a: b\n\nkind: Pod", "mapping values are not allowed.*in the lines from 1 on"),
+        ("yaml", "kind: [Pod\nspec: 1", "the first lines that look like it are not: line 2.*from line 1 of the text"),
+        ("yaml", "Note: a: b\n\nkind: Pod", "mapping values are not allowed.*counted from line 1 of the text"),
         ("toml", "[docs] are here", "expected keys of TOML in the text, found none$"),
-        ("toml", "a = 1\nb = oops\n", r"Invalid value \(at line 2, column 5\), in the lines from 1 on"),  # not a alone
-        ("toml", "a = [", "in the lines from 1 on"),
+        ("toml", "a = 1\nb = oops\n", r"Invalid value \(at line 2, column 5\), counted from line 1"),  # not a alone
+        ("toml", "a = [", "counted from line 1 of the text"),
         ("xml", "a <b> c", "expected an element of XML in the text, found none; .*no element found"),
         ("xml", '<!DOCTYPE a [<!ENTITY b "c">]><a>&b;</a>', "entities are disabled"),
         ("xml", "<a>" + "<a" * LONGEST, "found no XML in the 4,194,304 characters that were tried"),

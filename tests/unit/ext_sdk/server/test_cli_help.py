@@ -37,6 +37,8 @@ class Guest(Args):
 class Invite(Args):
     guests: list[Guest | str]
     host: Guest
+    tables: dict[str, Guest]
+    colours: dict[str, str] = {}
     loud: bool = False
 
 
@@ -45,12 +47,15 @@ def invite(args: Invite, context: Context) -> Result:
     return Result.ok()
 
 
-def test_the_members_of_objects_and_of_lists_of_objects_are_named() -> None:
+def test_the_members_of_objects_and_of_lists_and_maps_of_objects_are_named() -> None:
     lines = operation_text(Operation("invite", invite), "greeter").splitlines()
     at = lines.index("  guests (array, required)")
-    assert lines[at + 1 : at + 4] == [
+    assert lines[at + 1 : at + 7] == [
         "      members: name, seat",
         "  host (object, required)",
         "      members: name, seat",
+        "  tables (object, required)",
+        "      members: name, seat",
+        "  colours (object, default {})",
     ]
     assert "members" not in lines[lines.index("  loud (boolean, default false)") + 1]
