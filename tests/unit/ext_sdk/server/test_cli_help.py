@@ -38,7 +38,7 @@ class Invite(Args):
     guests: list[Guest | str]
     host: Guest
     tables: dict[str, Guest]
-    colours: dict[str, str] = {}
+    colours: dict[str, str]
     loud: bool = False
 
 
@@ -56,6 +56,6 @@ def test_the_members_of_objects_and_of_lists_and_maps_of_objects_are_named() -> 
         "      members: name, seat",
         "  tables (object, required)",
         "      members: name, seat",
-        "  colours (object, default {})",
+        "  colours (object, required)",
     ]
     assert "members" not in lines[lines.index("  loud (boolean, default false)") + 1]
