@@ -6,7 +6,7 @@ from decimal import Decimal, InvalidOperation
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from ext_sdk.expect.check import LINE, Check, shown
-from ext_sdk.expect.json_equality import equal, is_type
+from ext_sdk.expect.json_equality import Missing, differs, equal, is_type
 
 from .secret_data import has_hidden, masked
 
@@ -54,7 +54,7 @@ NOTHING = Nothing()
 
 def format_value(value: object) -> str:
     """Return a value as text for messages; values of Secrets are masked."""
-    return "nothing" if value is NOTHING else shown(masked(value))
+    return "nothing" if isinstance(value, (Nothing, Missing)) else shown(masked(value))
 
 
 # Powers of ten, and of two, in the quantities of Kubernetes: 500m, 1.5Gi.
@@ -200,7 +200,7 @@ class Operator(NamedTuple):
 
 
 OPERATORS: Mapping[str, Operator] = {
-    "$equals": Operator("exactly", "value", lambda _, found, bound: found is not NOTHING and equal(found, bound)),
+    "$equals": Operator("", "value"),
     "$ne": Operator("anything but", "value", lambda _, found, bound: found is NOTHING or not equal(found, bound)),
     "$in": Operator("one of", "list", _one_of),
     "$notIn": Operator("none of", "list", lambda match, found, bound: not _one_of(match, found, bound)),
@@ -277,19 +277,25 @@ class ObjectMatcher:
         elif isinstance(found, Nothing) or not (
             equal(expected, found) or (is_quantity_field(path) and same_quantity(found, expected))
         ):
-            yield self._unequal(expected, found, path)
+            yield from self._unequal(expected, found, path)
 
-    def _unequal(self, expected: object, found: object, path: str) -> Difference:
-        """Return the difference of two values; of texts, the part around the first difference."""
-        if not isinstance(expected, str) or not isinstance(found, str) or has_hidden(found):
-            return Difference(path, format_value(expected), format_value(found))
-        check = Check.of_texts(False, "", expected, found, where=path, redact=self.redact)  # noqa: FBT003
-        return Difference(path, check.expected, check.found, check.lines)
+    def _unequal(self, expected: object, found: object, path: str) -> Iterator[Difference]:
+        """Yield the first difference of two values: of objects and lists the member, of texts the part that differs."""
+        if (different := differs(expected, found, at=path)) is None:
+            return
+        path, expected, found = different.path.removeprefix("."), different.expected, different.found
+        if isinstance(expected, str) and isinstance(found, str) and not has_hidden(found):
+            check = Check.of_texts(False, "", expected, found, where=path, redact=self.redact)  # noqa: FBT003
+            yield Difference(path, check.expected, check.found, check.lines)
+        else:
+            yield Difference(path, format_value(expected), format_value(found))
 
     def _operators(self, operands: Mapping[str, object], found: object, path: str) -> Iterator[Difference]:
         for name, operand in operands.items():
             text, _, holds = OPERATORS[name]
-            if holds is not None:
+            if name == "$equals":
+                yield from self._unequal(operand, found, path)
+            elif holds is not None:
                 if not holds(self, found, operand):
                     yield Difference(path, f"{text} {format_value(operand)}", format_value(found))
             elif name == "$length":

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Two items of `from`, where one with a port was meant: all pods of the namespace may connect.
-# expect kubernetes.assert: {"podSelector": {}}
+# expect kubernetes.assert: spec.ingress[0].from[1]: expected nothing, found {"podSelector": {}}
 set -eu
 kubectl -n network-policy apply -f - <<'END'
 apiVersion: networking.k8s.io/v1

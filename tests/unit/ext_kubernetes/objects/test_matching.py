@@ -74,7 +74,14 @@ OTHER: list[tuple[dict[str, Any], str]] = [
     ({"spec": {"containers": {"$length": 3}}}, "length of spec.containers: expected 3, found 2"),
     ({"spec": {"containers": {"$every": {"name": "main"}}}}, "spec.containers[1].name"),
     ({"spec": {"replicas": {"$not": 3}}}, "spec.replicas: expected not 3, found 3"),
-    ({"metadata": {"labels": {"$equals": {"app": "web"}}}}, "metadata.labels: expected exactly"),
+    ({"metadata": {"labels": {"$equals": {"app": "web"}}}}, "metadata.labels.tier: expected nothing, found "),
+    ({"metadata": {"labels": {"$equals": {"app": "db"}}}}, 'metadata.labels.app: expected "db", found "web"'),
+    (
+        {"metadata": {"labels": {"$equals": {"app": "web", "x": 1}}}},
+        "metadata.labels.x: expected 1, found nothing",
+    ),
+    ({"metadata": {"missing": {"$equals": {}}}}, "metadata.missing: expected {}, found nothing"),
+    ({"$equals": {}}, "metadata: expected nothing, found "),
     ({"metadata": {"name": {"$matches": "^b"}}}, 'metadata.name: expected text that matches "^b", found "web"'),
 ]
 
