@@ -128,6 +128,7 @@ FAILURES = {
     "mock-start": (
         "a mock of this name is already running",
         "a reference `${request.…}` in a response is not valid; the error lists all of them",
+        "`routesFile` has no valid routes",
         "the port is in use, or the address is not one of this machine",
         "the host of `upstream` comes from a variable, and `allowHosts` of the configuration does not list it",
     ),
@@ -421,7 +422,7 @@ EXAMPLES: dict[str, dict[str, list[tuple[str, dict[str, object]]]]] = {
             ),
             ("mock-stop", {"name": "host"}),
         ],
-        "Record a real server: what no route matches is forwarded, and the responses are written as routes": [
+        "Record a real server: what no route matches is forwarded, and the responses are routes of the next mock": [
             (
                 "mock-start",
                 {
@@ -433,6 +434,9 @@ EXAMPLES: dict[str, dict[str, list[tuple[str, dict[str, object]]]]] = {
             ),
             ("request", {"url": "${shop.url}/items/7", "expect": {"body": {"jsonContains": {"name": "lamp"}}}}),
             ("mock-verify", {"name": "shop", "calls": [{"route": "upstream", "exactly": 1}]}),
+            ("mock-stop", {"name": "shop"}),
+            ("mock-start", {"name": "shop", "routesFile": "shop-routes.json", "as": "shop"}),
+            ("request", {"url": "${shop.url}/items/7", "expect": {"body": {"jsonContains": {"name": "lamp"}}}}),
             ("mock-stop", {"name": "shop"}),
         ],
         "TLS, with the certificate authority of the mock": [

@@ -342,21 +342,26 @@ class Reply(NamedTuple):
         return MockResponse(answer.status, headers, body, answer)
 
 
-def prepare_answer(answer: Answer, field: str, context: ext_sdk.Context) -> Reply:
+def prepare_answer(answer: Answer, field: str, context: ext_sdk.Context, *, verbatim: bool = False) -> Reply:
     """Return the reply of an answer: with the values that steps have kept, and with the content of its file.
 
     Args:
         field: path of the answer in the arguments, for errors.
+        verbatim: nothing is replaced in this answer.
 
     Raises:
         OperationFailed: a file can't be read, or is outside the workdir.
         InvalidArgs: Base64 or a header is not valid.
     """
+
+    def template(value: object, path: str) -> object:
+        return value if verbatim else context.template(value, path)
+
     headers: list[tuple[str, object]] = []
     for name, values in answer.headers.items():
         path = f"{field}.headers.{name}"
         for value in header_texts(values):
-            filled = context.template(value, path)
+            filled = template(value, path)
             if isinstance(filled, str) and (problem := header_value_problem(filled)):
                 raise ext_sdk.InvalidArgs(path, problem)
             headers.append((name, filled))
@@ -371,7 +376,7 @@ def prepare_answer(answer: Answer, field: str, context: ext_sdk.Context) -> Repl
             problem = f"expected base64, found {answer.base64!r:.60}: {error}"
             raise ext_sdk.InvalidArgs(f"{field}.base64", problem) from error
     elif answer.text is not UNSET:
-        content = context.template(answer.text, f"{field}.text")
+        content = template(answer.text, f"{field}.text")
     elif answer.json is not UNSET:
-        content = context.template(answer.json, f"{field}.json")
+        content = template(answer.json, f"{field}.json")
     return Reply(answer, headers, content)

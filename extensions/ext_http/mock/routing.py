@@ -15,12 +15,25 @@ from ext_http.response.expectations import Body, check_body
 from ext_http.response.header_check import CheckContext, Header, Headers, check_headers, check_values
 from ext_sdk.expect import Check, Found, Searcher, SearchFailed
 from ext_sdk.expect.check import failures, quoted
+from ext_sdk.expect.documents import FORMAT_NAMES, Format, NotDocument, parse_document
 from ext_sdk.expect.regex import problem
+from ext_sdk.files import Workdir, os_errors
 from ext_sdk.references import ADVICE
+from ext_sdk.server.validation import validate
 
 from .journal import Call, Miss
 from .request import PathTemplate
-from .response import Answer, Answers, MockResponse, Reply, TemplateError, answer_for, plain_response, prepare_answer
+from .response import (
+    MAX_FILE_BYTES,
+    Answer,
+    Answers,
+    MockResponse,
+    Reply,
+    TemplateError,
+    answer_for,
+    plain_response,
+    prepare_answer,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -148,7 +161,9 @@ class Route(RequestExpectation):
             return []
         return self.in_state if isinstance(self.in_state, list) else [self.in_state]
 
-    def prepare(self, field: str, context: ext_sdk.Context) -> tuple[list[Reply], list[tuple[str, str]]]:
+    def prepare(
+        self, field: str, context: ext_sdk.Context, *, verbatim: bool
+    ) -> tuple[list[Reply], list[tuple[str, str]]]:
         """Return the replies, and the problems of their references to requests, each with its argument.
 
         Raises what `prepare_answer` does.
@@ -156,7 +171,8 @@ class Route(RequestExpectation):
         several = isinstance(self.answer, list)
         answers = self.answer if isinstance(self.answer, list) else [self.answer]
         names = [f"{field}.answer[{at}]" if several else f"{field}.answer" for at in range(len(answers))]
-        replies = [prepare_answer(answer, name, context) for answer, name in zip(answers, names, strict=True)]
+        pairs = zip(answers, names, strict=True)
+        replies = [prepare_answer(answer, name, context, verbatim=verbatim) for answer, name in pairs]
         found = [
             (name, problem)
             for reply, name in zip(replies, names, strict=True)
@@ -170,10 +186,73 @@ class Route(RequestExpectation):
         return self.name if isinstance(self.name, str) else self.describe()
 
 
+def check_labels(routes: Sequence[Route]) -> None:
+    """Raise ValueError if two routes have the same label."""
+    labels = [route.label for route in routes]
+    if duplicates := sorted({label for label in labels if labels.count(label) > 1}):
+        raise ValueError(f"routes: {duplicates[0]!r:.100} occurs twice; set a different `name` for each")
+
+
+class RouteFile(ext_sdk.Args):
+    """File with routes, as a mock records it, or as people write it."""
+
+    routes: Annotated[list[Route], Meta(min_length=1, description="Routes")]
+    verbatim: Annotated[bool, Meta(description="Replace no references")] = False
+
+    def __post_init__(self) -> None:
+        check_labels(self.routes)
+
+    @classmethod
+    def read(cls, path: str, context: ext_sdk.Context) -> RouteFile:
+        """Return the routes of a file in JSON, or in YAML if its name ends with .yaml or .yml.
+
+        Raises:
+            OperationFailed: the file can't be read, or is outside the workdir.
+            InvalidArgs: the file has no valid routes, or a reference has no value.
+        """
+        with os_errors("read", path):
+            text = Workdir(context.workdir).read(path, limit=MAX_FILE_BYTES).decode("utf-8", "replace")
+        form: Format = "yaml" if path.endswith((".yaml", ".yml")) else "json"
+        try:
+            document = parse_document(text, form)
+            if isinstance(document, dict) and not document.get("verbatim"):
+                document = {"routes": _expanded(document.get("routes"), context)}
+            return validate(cls, document)
+        except NotDocument as error:
+            problem = f"expected {FORMAT_NAMES[form]} with the member `routes` in {path!r:.200}: {error}"
+            raise ext_sdk.InvalidArgs("routesFile", problem) from None
+        except ext_sdk.InvalidArgs as error:
+            raise ext_sdk.InvalidArgs("routesFile", f"{path}: {error}") from None
+
+
+def _expanded(routes: object, context: ext_sdk.Context) -> object:
+    """Return the routes of a file with the values of references, except in answers, which are templates."""
+    if not isinstance(routes, list):
+        return routes
+    return [
+        {
+            name: value if name == "answer" else context.expand(value, f"routes[{at}].{name}")
+            for name, value in route.items()
+        }
+        if isinstance(route, dict)
+        else route
+        for at, route in enumerate(routes)
+    ]
+
+
 def prepare_routes(
-    routes: Sequence[Route], context: ext_sdk.Context, *, otherwise: Answer | None = None
+    routes: Sequence[Route],
+    context: ext_sdk.Context,
+    *,
+    otherwise: Answer | None = None,
+    source: str = "",
+    verbatim: bool = False,
 ) -> dict[str, list[Reply]]:
     """Return the replies of routes by label, and that of `otherwise` under OTHERWISE.
+
+    Args:
+        source: name of the file of the routes, for errors.
+        verbatim: nothing is replaced in these routes.
 
     Raises:
         InvalidArgs: references to requests are not valid, all of them; or what `prepare_answer` raises.
@@ -182,7 +261,8 @@ def prepare_routes(
     replies: dict[str, list[Reply]] = {}
     problems: list[tuple[str, str]] = []
     for at, route in enumerate(routes):
-        replies[route.label], found = route.prepare(f"routes[{at}]", context)
+        field = f"{source}: routes[{at}]" if source else f"routes[{at}]"
+        replies[route.label], found = route.prepare(field, context, verbatim=verbatim)
         problems += found
     if otherwise is not None:
         reply = prepare_answer(otherwise, OTHERWISE, context)

@@ -16,7 +16,7 @@ from ext_http.config import HttpConfig
 from ext_http.mock.registry import Mock, MockAddresses, MockName, Mocks
 from ext_http.mock.request import Limits
 from ext_http.mock.response import Answer  # noqa: TC001 - msgspec reads it
-from ext_http.mock.routing import UPSTREAM, Route, prepare_routes
+from ext_http.mock.routing import UPSTREAM, Route, RouteFile, check_labels, prepare_routes
 from ext_http.mock.upstream import Upstream
 from ext_http.mock.verification import MAX_SHOWN, CallExpectation, Verification, listed
 from ext_http.response.header_check import CheckContext
@@ -31,13 +31,20 @@ from ext_sdk.polling import attempts_until, interruptible
 State = Annotated[str, Meta(min_length=1)]
 
 
-class MockStart(ext_sdk.Args, any_of=("routes", "upstream")):
+class MockStart(ext_sdk.Args, any_of=("routes", "routes_file", "upstream")):
     """Arguments of `mock-start`."""
 
     name: MockName = "mock"
     routes: Annotated[list[Route], Meta(description="Routes; the first that matches a request responds to it")] = field(
         default_factory=list
     )
+    routes_file: Annotated[
+        State | UnsetType,
+        Meta(
+            description="File of the workdir with `routes` in JSON or YAML, such as one that `upstream.record` wrote; "
+            "routes of the same name in `routes` replace them, others precede them"
+        ),
+    ] = UNSET
     upstream: Annotated[
         Upstream | UnsetType,
         Meta(description="Server that requests are forwarded to if no route matches, and that can be recorded"),
@@ -71,11 +78,13 @@ class MockStart(ext_sdk.Args, any_of=("routes", "upstream")):
     limits: Annotated[Limits, Meta(description="Resource limits")] = Limits()
 
     def __post_init__(self) -> None:
-        labels = [route.label for route in self.routes]
-        if duplicates := sorted({label for label in labels if labels.count(label) > 1}):
-            raise ValueError(f"routes: {duplicates[0]!r:.100} occurs twice; set a different `name` for each")
-        if self.upstream is not UNSET and (self.otherwise is not UNSET or UPSTREAM in labels):
-            raise ValueError(f"upstream responds if no route matches: omit otherwise, and routes named {UPSTREAM!r}")
+        check_labels(self.routes)
+        if isinstance(self.upstream, Upstream):
+            if self.otherwise is not UNSET or UPSTREAM in [route.label for route in self.routes]:
+                reason = "upstream responds if no route matches"
+                raise ValueError(f"{reason}: omit otherwise, and routes named {UPSTREAM!r}")
+            if self.upstream.record is not UNSET and self.upstream.record == self.routes_file:
+                raise ValueError("routesFile: upstream.record would overwrite this file; name another one")
         try:
             ipaddress.ip_address(self.host)
         except ValueError:
@@ -97,7 +106,7 @@ def mock_start(args: MockStart, context: ext_sdk.Context) -> ext_sdk.Result:
     """
     mock = create_mock(args, context)
     context.state(Mocks).add(mock)
-    routes = counted(len(args.routes), "route")
+    routes = counted(len(mock.router.labels), "route")
     outputs = mock.outputs() | {"journalFile": str(mock.journal.path)}
     message = f"mock {args.name!r} listens at {mock.url}, {routes}{_state_note(mock)}"
     return ext_sdk.Result.ok(message, outputs=outputs)
@@ -117,7 +126,13 @@ def create_mock(args: MockStart, context: ext_sdk.Context) -> Mock:
     from ext_http.mock.upstream import Forwarder
 
     otherwise = None if isinstance(args.otherwise, UnsetType) else args.otherwise
-    replies = prepare_routes(args.routes, context, otherwise=otherwise)
+    routes, replies = args.routes, prepare_routes(args.routes, context, otherwise=otherwise)
+    if isinstance(args.routes_file, str):
+        file = RouteFile.read(args.routes_file, context)
+        replies = prepare_routes(file.routes, context, source=args.routes_file, verbatim=file.verbatim) | replies
+        routes = [*routes, *(route for route in file.routes if route.label not in {it.label for it in routes})]
+        if args.upstream is not UNSET and UPSTREAM in replies:
+            raise ext_sdk.InvalidArgs("routesFile", f"expected no route named {UPSTREAM!r} with the argument upstream")
     tls = ca_file = None
     with os_errors("write", "the journal of the mock"):
         journal = Journal(context.artifact(f"mock-{args.name}.ndjson"), context.secrets, args.limits.calls)
@@ -138,7 +153,7 @@ def create_mock(args: MockStart, context: ext_sdk.Context) -> Mock:
         upstream = Forwarder(args.upstream, context, ca=ca, allow=allow, redact=journal.redact)
     router = Router(
         args.name,
-        routes=args.routes,
+        routes=routes,
         replies=replies,
         hints=args.hints,
         workdir=context.workdir,
@@ -199,10 +214,8 @@ class MockUpdate(ext_sdk.Args, any_of=("routes", "remove", "state", "clear_journ
     ] = False
 
     def __post_init__(self) -> None:
-        labels = [route.label for route in self.routes]
-        if duplicates := sorted({label for label in labels if labels.count(label) > 1}):
-            raise ValueError(f"routes: {duplicates[0]!r:.100} occurs twice; set a different `name` for each")
-        if both := sorted(set(labels) & set(self.remove)):
+        check_labels(self.routes)
+        if both := sorted({route.label for route in self.routes} & set(self.remove)):
             raise ValueError(f"remove: {both[0]!r:.100} is also in routes, which replaces it")
 
 

@@ -229,6 +229,9 @@ class WebSocket(ServerArgs):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        scheme, separator, _ = self.url.partition("://")
+        if separator and scheme.lower() not in {"ws", "wss", "http", "https"}:
+            raise ValueError(f"url: expected a URL with ws:// or wss://, found {scheme:.40}://")
         if self.http_version != "1.1":
             raise ValueError(f"httpVersion: expected 1.1, which opens a WebSocket, found {self.http_version}")
         if own := [name for name in (*self.headers, *self.secret_headers) if name.lower().startswith("sec-websocket-")]:
@@ -607,7 +610,8 @@ def websocket(args: WebSocket, context: ext_sdk.Context) -> ext_sdk.Result:
 
     The conversation ends at the first message that is not as expected. Pings of the server are answered. Messages
     after the last turn are not checked: `silence` expects none, `expect.close` that the server closes the connection.
-    A handshake with another status than 101 is a failure unless `expect.status` accepts it.
+    A handshake with another status than 101 is a failure unless `expect.status` accepts it. To wait for a server first,
+    use `wait` with the status that it sends to other requests, which is 426 or 400 in most cases.
     """
     check_names(args.capture, RESERVED)
     expect = args.expect

@@ -263,6 +263,9 @@ class PreparedRequest:
         self._headers = headers
         self._credentials: Credentials | None = None
         self.where = f"{self.method} {self.url}"  # for messages
+        if spec.upgrade:
+            self.url = self.url.replace("http", "ws", 1)
+            self.where = f"WebSocket {self.url}"
 
     def send(self, deadline: ext_sdk.Deadline, sink: Sink | None = None) -> Response:
         """Send the request and follow redirects up to the limit.

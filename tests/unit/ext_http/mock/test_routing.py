@@ -409,7 +409,7 @@ def test_several_mocks_stand_side_by_side_by_name(mocks: MockMaker) -> None:
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        ({"routes": []}, "at least one of routes and upstream"),
+        ({"routes": []}, "at least one of routes, routesFile and upstream"),
         ({"routes": [{"path": "/a"}]}, "routes[0].answer: this argument is required"),
         ({"routes": [{"pth": "/a", "answer": {}}]}, "did you mean 'path'?"),
         ({"routes": [says("a", path="a")]}, "path: expected one that begins with /"),

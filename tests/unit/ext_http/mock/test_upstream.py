@@ -49,8 +49,7 @@ def test_what_no_route_matches_is_forwarded_and_recorded(mocks: MockMaker, stub:
     assert result.success, result
     assert mock.stop().outputs["recorded"] == "8"
     routes = recorded(mocks.workdir)
-    mocks.context.verbatim = True
-    again = mocks(*routes, name="again")
+    again = mocks(name="again", routesFile="routes.json")
     assert again.ask("/items?q=1&q=2").text.replace(" ", "") == items.text.replace(" ", "")
     assert again.ask("/items").status == 404
     assert again.ask("/say", "POST", '{"n": 1}').status == 201
@@ -82,7 +81,7 @@ def test_an_upstream_server_that_does_not_respond(mocks: MockMaker, new_port: Ne
         ({"upstream": {"url": "ftp://a.test"}}, "expected a URL with http"),
         ({"upstream": {"url": "http://a.test"}, "otherwise": {}}, "omit otherwise"),
         ({"upstream": {"url": "http://a.test"}, "routes": [{"name": "upstream", "answer": {}}]}, "named 'upstream'"),
-        ({}, "at least one of routes and upstream"),
+        ({}, "at least one of routes, routesFile and upstream"),
     ],
 )
 def test_upstream_servers_that_are_refused(mocks: MockMaker, args: dict[str, object], problem: str) -> None:

@@ -14,6 +14,8 @@ from tests.support.http_contexts import context_in
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from tests.support.mocks import MockMaker
+
 ROUTE = {"path": "/a", "answer": {}}
 
 
@@ -66,3 +68,39 @@ def test_all_wrong_references_to_requests_are_reported_before_the_mock_starts(tm
     assert "verbatim: true" in lines[5]
     with pytest.raises(InvalidArgs, match=r"routes\[0\].answer: \$\{request.id\}: expected request.method"):
         create_mock(validate(MockStart, {"routes": [{"answer": {"text": "${request.id}"}}]}), context_in(tmp_path))
+
+
+ROUTES_FILE = """
+routes:
+  - {name: own, query: {q: "$${a}"}, answer: {text: "${request.method} $${x}"}}
+  - {name: kept, path: /kept, answer: {json: {count: "${request.count}"}}}
+"""
+
+
+def test_routes_come_from_a_file_unless_a_route_of_the_arguments_has_the_same_name(mocks: MockMaker) -> None:
+    (mocks.workdir / "routes.yaml").write_text(ROUTES_FILE)
+    mock = mocks({"name": "own", "path": "/own", "answer": {"text": "mine"}}, routesFile="routes.yaml")
+    assert (mock.ask("/own").text, mock.ask("/kept").text) == ("mine", '{"count": "1"}')
+    file = mocks(name="file", routesFile="routes.yaml")
+    assert file.ask("/?q=${a}", "PUT").text == "PUT ${x}"
+    (mocks.workdir / "recorded.json").write_text('{"verbatim": true, "routes": [{"answer": {"text": "${now} $${"}}]}')
+    assert mocks(name="verbatim", routesFile="recorded.json").ask("/").text == "${now} $${"
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "problem"),
+    [
+        ("a.json", "[", "expected JSON with the member `routes` in 'a.json'"),
+        ("a.json", "[]", "a.json: expected an object"),
+        ("a.yml", "routes: []", "a.yml: routes: expected an array of length >= 1"),
+        ("a.yml", "routes: [{path: /a, answer: {txt: x}}]", "a.yml: routes[0].answer: unknown argument 'txt'"),
+        ("a.yml", "routes: [{path: /a, answer: {}}, {path: /a, answer: {}}]", "occurs twice"),
+        ("a.yml", "routes: [{path: '/${x.y}', answer: {}}]", "a.yml: routes[0].path: ${x.y} has no value"),
+        ("a.yml", "routes: [{path: /, answer: {text: '${request.x}'}}]", "a.yml: routes[0].answer: ${request.x}: exp"),
+    ],
+)
+def test_a_file_without_valid_routes_is_refused(tmp_path: Path, file: str, text: str, problem: str) -> None:
+    (tmp_path / file).write_text(text)
+    with pytest.raises(InvalidArgs) as failed:
+        create_mock(validate(MockStart, {"routesFile": file}), context_in(tmp_path))
+    assert problem in str(failed.value)

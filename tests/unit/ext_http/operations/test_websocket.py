@@ -167,7 +167,7 @@ def test_a_refused_handshake(http: Extension, stub: Stub) -> None:
     both = http.failed("websocket", url=url, messages=[{"expect": "x"}], expect={"status": [101, 401]})
     assert "WebSocket: expected to be opened, got status 401" in both.error
     closed = http.ok("websocket", url="ws://127.0.0.1:1/", expect={"failure": "refused"})
-    assert closed.outputs["failure"] == "refused"
+    assert (closed.outputs["failure"], closed.outputs["url"]) == ("refused", "ws://127.0.0.1:1/")
     hint = http.failed("request", url=url)
     assert "found ws://; the operation websocket opens it" in hint.error
 
@@ -238,6 +238,7 @@ def test_many_messages_are_written_to_a_file_and_secrets_are_not(http: Extension
     ("args", "error"),
     [
         ({"httpVersion": "2"}, "httpVersion: expected 1.1"),
+        ({"url": "ftp://127.0.0.1/"}, "url: expected a URL with ws:// or wss://, found ftp://"),
         ({"headers": {"Sec-WebSocket-Protocol": "x"}}, "this header is computed; set `subprotocols` instead"),
         ({"messages": [{"expect": "x"}], "expect": {"status": 401}}, "messages: `expect` expects that no WebSocket"),
         ({"expect": {"status": 401, "close": 1000}}, "expect.close: `expect` expects that no WebSocket"),
@@ -249,4 +250,4 @@ def test_many_messages_are_written_to_a_file_and_secrets_are_not(http: Extension
     ],
 )
 def test_wrong_arguments(http: Extension, args: Mapping[str, object], error: str) -> None:
-    assert error in http.failed("websocket", url="ws://127.0.0.1:1/", **args).error
+    assert error in http.failed("websocket", **{"url": "ws://127.0.0.1:1/", **args}).error
