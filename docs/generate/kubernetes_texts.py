@@ -115,13 +115,18 @@ UNREADY = {
     **DONE_IF_WAITED,
     **REPORT,
 }
-CHART = RELEASE | HELM | UNREADY
+CHART = (
+    {name: RELEASE[name] for name in ("name", "namespace")}
+    | {f"{name}?": RELEASE[name] for name in ("status", "revision")}
+    | {f"{name}?": f"{text}; missing while helm runs, with `onTimeout: ok`" for name, text in HELM.items()}
+    | UNREADY
+)
 CURRENT_REVISION = {
     "chart": "chart with its version: `web-1.2.3`",
     "appVersion": "version of the application",
     "description": "description of the revision: `Upgrade complete`",
 }
-UNINSTALLED = HELM | DONE_IF_WAITED | LEFT
+UNINSTALLED = {f"{name}?": f"{text}; missing while it runs" for name, text in HELM.items()} | DONE_IF_WAITED | LEFT
 RELEASES = {"count": "number of releases", "names": "their names, one per line", "releases": "the releases as JSON"}
 
 CREATED_NAMESPACE = (
@@ -281,11 +286,9 @@ OUTPUTS = {
         "values": "the values as JSON; those with names of secrets are hidden",
         "NAME?": "value of the JSONPath, if `outputs` has this name",
     },
-    "helm-rollback": RELEASE
-    | CURRENT_REVISION
-    | {"toRevision": "revision that was returned to; empty if helm does not report it"}
-    | HELM
-    | UNREADY,
+    "helm-rollback": CHART
+    | {f"{name}?": text for name, text in CURRENT_REVISION.items()}
+    | {"toRevision?": "revision that was returned to; empty if helm does not report it"},
     "helm-list": RELEASES,
     "helm-uninstall": UNINSTALLED,
     "auth-can-i": ACCESS,
@@ -333,6 +336,7 @@ MANIFEST = (
 )
 KUBECONFIG = "the kubeconfig cannot be read, or lacks the context"
 HELM_FAILS = "helm is not in PATH, or exits with an error, which is in `error`"
+HOOKS = "the hooks of the chart do not end before `timeout`"
 UNREADY_CHART = "with `wait`, an object of the chart is not ready before `timeout`"
 POD = "no pod is running"
 
@@ -473,10 +477,11 @@ FAILURES = {
         NAMESPACE,
         SERVER,
     ),
-    "helm-install": (HELM_FAILS, "the release exists", UNREADY_CHART, HOPELESS, NAMESPACE),
+    "helm-install": (HELM_FAILS, "the release exists", HOOKS, UNREADY_CHART, HOPELESS, NAMESPACE),
     "helm-upgrade": (
         HELM_FAILS,
         "the release does not exist, unless `install` is given",
+        HOOKS,
         UNREADY_CHART,
         HOPELESS,
         NAMESPACE,
@@ -497,7 +502,14 @@ FAILURES = {
         "the values do not match `expected`",
         NAMESPACE,
     ),
-    "helm-rollback": (HELM_FAILS, "the release or the revision does not exist", UNREADY_CHART, HOPELESS, NAMESPACE),
+    "helm-rollback": (
+        HELM_FAILS,
+        "the release or the revision does not exist",
+        HOOKS,
+        UNREADY_CHART,
+        HOPELESS,
+        NAMESPACE,
+    ),
     "helm-list": (HELM_FAILS, NAMESPACE),
     "helm-uninstall": (
         HELM_FAILS,

@@ -37,6 +37,69 @@ class Ran(NamedTuple):
     complete: bool
 
 
+class Running:
+    """A program in the workdir. It may outlive a call, but not the extension.
+
+    Args:
+        env: variables in addition to those of the extension and of the task.
+        advice: how to install the program.
+        limit: maximum number of bytes of stdout that are kept.
+        data: standard input; default: none.
+
+    Raises:
+        ext_sdk.RequirementNotMet: the program is not installed.
+        ext_sdk.OperationFailed: it can't be started.
+    """
+
+    def __init__(
+        self,
+        argv: Sequence[str],
+        env: Mapping[str, str],
+        context: ext_sdk.Context,
+        advice: str = "",
+        *,
+        limit: int = MOST_BYTES,
+        data: bytes | None = None,
+    ) -> None:
+        self._stdout, self._stderr = Output(limit), Output(MOST_BYTES)
+        with ExitStack() as stack, os_errors(f"run {argv[0]} in", str(context.workdir)):
+            directory = os.open(context.workdir, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            stack.callback(os.close, directory)
+            command = Command(argv, env={**os.environ, **context.env, **env}, directory=directory, grace=GRACE)
+            sinks = self._stdout.write, self._stderr.write
+            try:
+                self._child, self._pump = start_piped(context.extension_state(Spawner), command, *sinks, data=data)
+            except CommandNotFound as error:
+                raise ext_sdk.RequirementNotMet(error.name, advice) from error
+            except (ProcessError, ValueError) as error:
+                raise ext_sdk.OperationFailed(f"{argv[0]} could not be started", error=str(error)) from error
+
+    def wait(self, deadline: ext_sdk.Deadline) -> bool:
+        """Return True if the program ends before the deadline."""
+        return self._pump.run(lambda: deadline.expired, TICK)
+
+    def result(self) -> Ran:
+        """Return the result; if the program still runs, its process tree is killed."""
+        in_time = self._pump.done
+        try:
+            if not in_time:
+                self._child.stop(grace=GRACE)
+                last = ext_sdk.Deadline(GRACE + LAST_SECONDS)
+                self._pump.run(lambda: last.expired, TICK)
+        finally:
+            self._pump.close()
+            self._child.close()
+        status = self._child.status
+        return Ran(
+            None if status is None else status.code,
+            str(status or "unknown exit status"),
+            self._stdout.text,
+            self._stderr.text,
+            in_time,
+            complete=not self._stdout.lost,
+        )
+
+
 def run(
     argv: Sequence[str],
     env: Mapping[str, str],
@@ -45,38 +108,10 @@ def run(
     *,
     limit: int = MOST_BYTES,
 ) -> Ran:
-    """Run a program in the workdir, without input; at the deadline, its process tree is killed.
-
-    Args:
-        env: variables in addition to those of the extension and of the task.
-        advice: how to install the program.
-        limit: maximum number of bytes of stdout that are kept.
-
-    Raises:
-        ext_sdk.RequirementNotMet: the program is not installed.
-        ext_sdk.OperationFailed: it can't be started.
-    """
-    outputs = {"stdout": Output(limit), "stderr": Output(MOST_BYTES)}
-    with ExitStack() as stack, os_errors(f"run {argv[0]} in", str(context.workdir)):
-        directory = os.open(context.workdir, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        stack.callback(os.close, directory)
-        command = Command(argv, env={**os.environ, **context.env, **env}, directory=directory, grace=GRACE)
-        sinks = outputs["stdout"].write, outputs["stderr"].write
-        try:
-            child, pump = start_piped(context.extension_state(Spawner), command, *sinks)
-        except CommandNotFound as error:
-            raise ext_sdk.RequirementNotMet(error.name, advice) from error
-        except (ProcessError, ValueError) as error:
-            raise ext_sdk.OperationFailed(f"{argv[0]} could not be started", error=str(error)) from error
+    """Run a program until it exits; at the deadline of the call, its process tree is killed. See Running."""
+    running = Running(argv, env, context, advice, limit=limit)
     try:
-        in_time = pump.run(lambda: context.deadline.expired, TICK)
-        if not in_time:
-            child.stop(grace=GRACE)
-            last = ext_sdk.Deadline(GRACE + LAST_SECONDS)
-            pump.run(lambda: last.expired, TICK)
+        running.wait(context.deadline)
     finally:
-        pump.close()
-        child.close()
-    code = None if child.status is None else child.status.code
-    status, stdout = str(child.status or "unknown exit status"), outputs["stdout"]
-    return Ran(code, status, stdout.text, outputs["stderr"].text, in_time, complete=not stdout.lost)
+        ran = running.result()
+    return ran

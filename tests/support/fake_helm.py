@@ -14,11 +14,11 @@ case $1 in history | get) asked="$0.$1.argv" ;; *) asked="$0.argv" ;; esac
 printf '%s\n' "$@" > "$asked"
 printf '%s' "$KUBECONFIG" > "$0.kubeconfig"
 for arg in "$@"; do
-    file=${arg#--values=}
-    if [ "$file" != "$arg" ]; then stat -c %a "$file" > "$0.mode"; cp "$file" "$0.values"; echo "$file" > "$0.file"; fi
+    if [ "$arg" = --values=- ]; then cat > "$0.values"; fi
 done
 echo 'WARNING: this is not JSON' >&2
 if [ -f "$0.hang" ]; then exec sleep 1000; fi
+case $1 in install | upgrade | rollback | uninstall) while [ -f "$0.hooks" ]; do sleep 0.05; done ;; esac
 if [ -f "$0.error" ]; then cat "$0.error" >&2; exit 1; fi
 if [ -f "$0.missing" ]; then
     case $1 in history | get | uninstall) echo 'Error: release: not found' >&2; exit 1 ;; esac
@@ -61,9 +61,13 @@ class FakeHelm:
     def say(self, what: str, text: str) -> None:
         """Set an output: `list`, `get-manifest`, `get-values`, or the `error` to fail with.
 
-        `hang`: run until it is killed. `missing`: the release does not exist.
+        `hang`: run until it is killed. `missing`: the release does not exist. `hooks`: they run until `end_hooks`.
         """
         self._file.with_name(f"helm.{what}").write_text(text)
+
+    def end_hooks(self) -> None:
+        """End the hooks, so that commands end, too."""
+        self._file.with_name("helm.hooks").unlink()
 
     def history(self, *revisions: dict[str, object]) -> None:
         """Set the revisions of its release, the latest last."""
@@ -71,5 +75,5 @@ class FakeHelm:
         self._file.with_name("helm.missing").unlink(missing_ok=True)
 
     def heard(self, what: str) -> str:
-        """Return what it received: `argv`, `kubeconfig`, and of its last file of values `values`, `mode` and `file`."""
+        """Return what it received: `argv`, `kubeconfig`, and the `values` on its standard input."""
         return self._file.with_name(f"helm.{what}").read_text()

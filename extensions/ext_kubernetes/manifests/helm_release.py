@@ -18,7 +18,7 @@ from ext_kubernetes.api.errors import NotFound
 from ext_kubernetes.api.kubeconfig import IMPERSONATE
 from ext_kubernetes.objects.fields import text
 from ext_kubernetes.objects.yaml_loader import Json, objects_of
-from ext_kubernetes.program import run
+from ext_kubernetes.program import Running
 from ext_kubernetes.targets import Target, namespace_of
 
 from .bulk import resolve_manifest, run_parallel
@@ -35,7 +35,9 @@ HELM = "helm"
 ADVICE = "install it from https://helm.sh, or apply the chart's manifests"
 LAST_SECONDS = 1.0  # that helm has less than the operation, so that helm itself reports a timeout
 NOT_FOUND = "release: not found"  # in stderr
+LONGEST_SECONDS = 600  # for waits of helm if the next step may continue them
 CHANGES = ("install", "upgrade", "rollback")  # commands that a timeout may leave unfinished
+TIMED_OUT = ("timed out waiting for the condition", "context deadline exceeded")  # in stderr
 MOST_REVISIONS = 256
 MOST_NAMED = 10  # releases or revisions named in an error
 KEEP = "helm.sh/resource-policy"  # annotation of objects that helm does not delete
@@ -50,6 +52,9 @@ class Revision(msgspec.Struct, frozen=True):
     chart: str = ""
     app_version: str = ""
     description: str = ""
+
+    def __post_init__(self) -> None:
+        msgspec.structs.force_setattr(self, "description", " ".join(self.description.split()))
 
     def members(self) -> dict[str, str | int]:
         """Return the members as users name them."""
@@ -91,16 +96,24 @@ class Helm:
             check_name("namespace", self.namespace)
 
     def run(self, verb: str, given: list[str], *, accept: str = "") -> Ran:
-        """Run helm.
+        """Run helm until the deadline of the call; see `start` and `result`."""
+        running = self.start(verb, given)
+        try:
+            running.wait(self._context.deadline)
+        finally:
+            ran = self.result(verb, running, accept=accept)
+        return ran
+
+    def start(self, verb: str, given: list[str], data: bytes | None = None) -> Running:
+        """Start helm.
 
         Args:
             verb: command of helm, such as `get values`.
             given: arguments and flags of helm.
-            accept: a failure with this text in stderr is returned, not raised; "" for none.
+            data: standard input.
 
         Raises:
             ext_sdk.RequirementNotMet: helm is not installed.
-            ext_sdk.OperationFailed: helm failed or timed out.
         """
         source = self.client.source
         env = {} if source.in_cluster else {"KUBECONFIG": os.pathsep.join(source.files)}
@@ -110,22 +123,36 @@ class Helm:
         names = {f"{IMPERSONATE}User": "--kube-as-user", f"{IMPERSONATE}Group": "--kube-as-group"}
         headers = self.client.connect(self._context.deadline).headers
         flags += [f"{names[name]}={value}" for name, value in headers if name in names]
-        ran = run([HELM, *verb.split(), *given, *flags], env, self._context, ADVICE)
+        return Running([HELM, *verb.split(), *given, *flags], env, self._context, ADVICE, data=data)
+
+    def result(self, verb: str, running: Running, *, accept: str = "") -> Ran:
+        """Return the result of helm, which is killed if it still runs.
+
+        Args:
+            accept: a failure with this text in stderr is returned, not raised; "" for none.
+
+        Raises:
+            ext_sdk.OperationFailed: helm failed or timed out.
+        """
+        ran = running.result()
         if ran.code == 0 or (accept and ran.in_time and accept in ran.stderr):
             return ran
         status = ran.status if ran.in_time else f"it did not end before the deadline and was stopped ({ran.status})"
         output = (ran.stderr or ran.stdout).strip() or "(empty)"
         if not ran.in_time and verb in CHANGES:
             output += "\nThe release may be left in a pending state, which helm-rollback or helm-uninstall ends"
+        if verb in CHANGES and not (ran.in_time and all(reason not in output for reason in TIMED_OUT)):
+            output += "\nWith `onTimeout: ok`, helm continues to run, such as for hooks, until the next step"
         raise ext_sdk.OperationFailed(
             f"helm {verb} failed: {status}",
             error=f"helm {verb} failed: {status}\nOutput: {output}",
             outputs={"stdout": ran.stdout, "stderr": ran.stderr},
         )
 
-    def time_limit(self) -> str:
-        """Return the flag that ends waits of helm, such as those for hooks, shortly before the deadline."""
-        return f"--timeout={max(1, int(self._context.deadline.remaining() - LAST_SECONDS))}s"
+    def time_limit(self, on_timeout: ext_sdk.OnTimeout) -> str:
+        """Return the flag that ends waits of helm, such as those for hooks; by default shortly before the deadline."""
+        seconds = int(self._context.deadline.remaining() - LAST_SECONDS)
+        return f"--timeout={LONGEST_SECONDS if on_timeout == 'ok' else max(1, seconds)}s"
 
     def read(self, verb: str, given: list[str], type: type[T]) -> T | None:
         """Run a command of helm that outputs JSON; return None for null, and if the release does not exist."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import tempfile
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 from msgspec import Meta, field
@@ -30,6 +29,7 @@ if TYPE_CHECKING:
 
     from ext_kubernetes.manifests.helm_release import Revision
     from ext_kubernetes.objects.fields import Outputs
+    from ext_kubernetes.program import Ran, Running
 
 
 POLLS = exponential(first=0.3, longest=2.0)  # seconds between two runs of helm history
@@ -196,73 +196,99 @@ class HelmValues(ClusterArgs):
 def helm_install(args: HelmInstall, context: ext_sdk.Context) -> ext_sdk.Result:
     """Install a chart as a new release.
 
-    After a step with a `name` and `onTimeout: ok`, the next one with the same arguments continues its wait.
+    After a step with `onTimeout: ok`, the next one with the same arguments continues its wait, also for hooks; with a
+    generated name, only while helm runs.
     """
     if args.name:
         check_name("release name", args.name)
     release = [args.name] if args.name else ["--generate-name"]
-    return _change("install", args, context, lambda helm: _send_chart("install", args, release, helm, context))
+    return _change_by_chart("install", args, release, context)
 
 
 def helm_upgrade(args: HelmUpgrade, context: ext_sdk.Context) -> ext_sdk.Result:
     """Upgrade a release to another chart or other values; with `install`, install it if it does not exist.
 
-    After a step with `onTimeout: ok`, the next one with the same arguments continues its wait.
+    After a step with `onTimeout: ok`, the next one with the same arguments continues its wait, also for hooks.
     """
     flags = [flag for flag, given in (("--install", args.install), ("--reuse-values", args.reuse_values)) if given]
     check_name("release name", args.name)
     release = [args.name, *flags]
-    return _change("upgrade", args, context, lambda helm: _send_chart("upgrade", args, release, helm, context))
+    return _change_by_chart("upgrade", args, release, context)
 
 
 def helm_rollback(args: HelmRollback, context: ext_sdk.Context) -> ext_sdk.Result:
     """Return a release to a previous revision, which creates a new revision.
 
-    After a step with `onTimeout: ok`, the next one with the same arguments continues its wait.
+    After a step with `onTimeout: ok`, the next one with the same arguments continues its wait, also for hooks.
     """
     check_name("release name", args.name)
 
-    def send(helm: Helm) -> _Changed:
+    def start(helm: Helm) -> Running:
         known = [revision.revision for revision in helm.revisions(args.name)]
         if not known or (args.revision and args.revision not in known):
             raise helm.not_found(args.name, args.revision)
         if len(known) < 2 and not args.revision:
             raise ext_sdk.OperationFailed(f"Helm release {args.name!r} has no revision before {known[0]}")
         revision = [str(args.revision)] if args.revision else []
-        ran = helm.run("rollback", [args.name, *revision, helm.time_limit()])
+        return helm.start("rollback", [args.name, *revision, helm.time_limit(args.on_timeout)])
+
+    def read(helm: Helm, ran: Ran) -> _Changed:
         current = helm.current(args.name)
         target = str(args.revision or current.description.rpartition(" ")[2])
         outputs = current.outputs(args.name, helm.namespace) | {"toRevision": target if target.isdecimal() else ""}
         message = f"Rolled the Helm release {args.name!r} back{f' to revision {target}' if target.isdecimal() else ''}"
         return _Changed(message, outputs | {"stdout": ran.stdout, "stderr": ran.stderr})
 
-    return _change("rollback", args, context, send)
+    return _change("rollback", args, context, start, read)
 
 
 class _Changed(NamedTuple):
     """Result of `helm install`, `helm upgrade` or `helm rollback`.
 
     Attributes:
-        args: arguments of the step, if the next one may continue its wait.
+        given: arguments of the step, if the next one may continue its wait.
     """
 
     message: str
     outputs: Outputs
-    args: dict[str, object] | None = None
+    given: dict[str, object] | None = None
+
+
+class _Left(NamedTuple):
+    """Program that a step with `onTimeout: ok` left running, and its arguments."""
+
+    running: Running
+    given: dict[str, object]
+
+
+def _same_step(args: ChartArgs | HelmRollback | HelmUninstall) -> dict[str, object]:
+    """Return the arguments that the next step must have, too, to continue this one."""
+    return {name: getattr(args, name) for name in args.__struct_fields__ if name not in {"timeout", "on_timeout"}}
 
 
 def _change(
-    verb: str, args: ChartArgs | HelmRollback, context: ext_sdk.Context, send: Callable[[Helm], _Changed]
+    verb: str,
+    args: ChartArgs | HelmRollback,
+    context: ext_sdk.Context,
+    start: Callable[[Helm], Running],
+    read: Callable[[Helm, Ran], _Changed],
 ) -> ext_sdk.Result:
-    """Change a release, unless a previous step with `onTimeout: ok` did, and wait for its objects if requested."""
-    helm, unfinished = Helm(args, args.namespace, context), context.state(Unfinished)
+    """Change a release, unless a previous step with `onTimeout: ok` did, and wait for its objects if requested.
+
+    Args:
+        start: starts helm.
+        read: returns the result of helm.
+    """
+    helm, unfinished, given = Helm(args, args.namespace, context), context.state(Unfinished), _same_step(args)
     key = (helm.client.server, f"helm-{verb}", helm.namespace, getattr(args, "name", ""))
-    given = {name: getattr(args, name) for name in args.__struct_fields__ if name not in {"timeout", "on_timeout"}}
     changed = unfinished.take(key, _Changed)
-    if changed is None or changed.args != given or not _is_current(changed, helm):
-        changed = send(helm)
+    if changed is None or changed.given != given or not _is_current(changed, helm):
+        ran = _finish(verb, args, key, helm=helm, context=context, start=lambda: start(helm))
+        if ran is None:
+            return _still_running(verb, {"name": key[-1], "namespace": helm.namespace})
+        changed = read(helm, ran)
     name = str(changed.outputs["name"])
-    unfinished.keep(args.on_timeout, (*key[:-1], name), changed._replace(args=given))
+    unfinished.keep(args.on_timeout, (*key[:-1], name), changed._replace(given=given))
     outputs = dict(changed.outputs)
     if args.wait:
         unready = wait_until_ready(
@@ -276,8 +302,38 @@ def _change(
         )
         if unready:
             return unready
+    if args.wait or args.on_timeout == "ok":
         outputs["done"] = True
     return ext_sdk.Result.ok(changed.message, outputs=outputs)
+
+
+def _finish(
+    verb: str,
+    args: ChartArgs | HelmRollback | HelmUninstall,
+    key: tuple[str, ...],
+    *,
+    helm: Helm,
+    context: ext_sdk.Context,
+    start: Callable[[], Running],
+    accept: str = "",
+) -> Ran | None:
+    """Run helm to its end, or the helm that a previous step left running; return None if it is left running."""
+    unfinished, given = context.state(Unfinished), _same_step(args)
+    left = unfinished.take((*key, "running"), _Left)
+    if left is not None and left.given != given:  # helm itself refuses two changes of a release at a time
+        unfinished.keep("ok", (*key, "running"), left)
+        left = None
+    running = left.running if left else start()
+    if running.wait(context.deadline) or args.on_timeout == "fail" or context.deadline.stopped.is_set():
+        return helm.result(verb, running, accept=accept)
+    unfinished.keep("ok", (*key, "running"), _Left(running, given))
+    return None
+
+
+def _still_running(verb: str, outputs: Outputs) -> ext_sdk.Result:
+    """Return the result of a step with `onTimeout: ok` that left helm running."""
+    failure = ext_sdk.Result.failed(f"helm {verb} has not ended", outputs=outputs)
+    return ext_sdk.conclude_wait(failure, "ok", timed_out=True, last_seen="helm runs, such as for hooks of the chart")
 
 
 def _is_current(changed: _Changed, helm: Helm) -> bool:
@@ -286,33 +342,38 @@ def _is_current(changed: _Changed, helm: Helm) -> bool:
     return bool(revisions) and str(revisions[-1].revision) == str(changed.outputs["revision"])
 
 
-def _send_chart(verb: str, args: ChartArgs, release: list[str], helm: Helm, context: ext_sdk.Context) -> _Changed:
+def _change_by_chart(verb: str, args: ChartArgs, release: list[str], context: ext_sdk.Context) -> ext_sdk.Result:
     """Run `helm install` or `helm upgrade`; `release` is its name, or flags in place of it."""
-    flags = [helm.time_limit()]
-    flags += [f"--{name}={value}" for name, value in (("version", args.version), ("repo", args.repo)) if value]
-    flags += ["--create-namespace"] if args.create_namespace else []
-    workdir, chart = Workdir(context.workdir), args.chart
-    for path in args.values_files:
-        with os_errors("read", path):
-            flags.append(f"--values={workdir.path(path)}")
-    if "://" not in chart and not args.repo:
-        with os_errors("read", chart):
-            chart = str(workdir.path(chart)) if workdir.exists(chart) else chart
-    with tempfile.NamedTemporaryFile("w", encoding="utf-8", prefix="ext-kubernetes-", suffix=".yaml") as file:  # 0600
-        if args.values:  # JSON is YAML that preserves the types of scalars
-            json.dump(args.values, file, ensure_ascii=False)
-            file.flush()
-            flags.append(f"--values={file.name}")
-        ran = helm.run(verb, [*release, chart, *flags])
-    reported = dict(line.split(": ", 1) for line in reversed(ran.stdout.splitlines()) if ": " in line)
-    outputs: Outputs = {
-        "stdout": ran.stdout,
-        "stderr": ran.stderr,
-        "namespace": helm.namespace,
-        **{key: reported.get(key.upper(), "") for key in ("name", "status", "revision")},
-    }
-    past = "installed" if verb == "install" else "upgraded"
-    return _Changed(f"Helm chart {past} successfully\n{ran.stdout}".strip(), outputs)
+
+    def start(helm: Helm) -> Running:
+        flags = [helm.time_limit(args.on_timeout)]
+        flags += [f"--{name}={value}" for name, value in (("version", args.version), ("repo", args.repo)) if value]
+        flags += ["--create-namespace"] if args.create_namespace else []
+        workdir, chart = Workdir(context.workdir), args.chart
+        for path in args.values_files:
+            with os_errors("read", path):
+                flags.append(f"--values={workdir.path(path)}")
+        if "://" not in chart and not args.repo:
+            with os_errors("read", chart):
+                chart = str(workdir.path(chart)) if workdir.exists(chart) else chart
+        if not args.values:
+            return helm.start(verb, [*release, chart, *flags])
+        # JSON is YAML that preserves the types of scalars. Standard input leaves no values on the disk.
+        data = json.dumps(args.values, ensure_ascii=False).encode()
+        return helm.start(verb, [*release, chart, *flags, "--values=-"], data)
+
+    def read(helm: Helm, ran: Ran) -> _Changed:
+        reported = dict(line.split(": ", 1) for line in reversed(ran.stdout.splitlines()) if ": " in line)
+        outputs: Outputs = {
+            "stdout": ran.stdout,
+            "stderr": ran.stderr,
+            "namespace": helm.namespace,
+            **{key: reported.get(key.upper(), "") for key in ("name", "status", "revision")},
+        }
+        past = "installed" if verb == "install" else "upgraded"
+        return _Changed(f"Helm chart {past} successfully\n{ran.stdout}".strip(), outputs)
+
+    return _change(verb, args, context, start, read)
 
 
 def helm_status(args: HelmStatus, context: ext_sdk.Context) -> ext_sdk.Result:
@@ -458,27 +519,32 @@ class _Uninstalled(NamedTuple):
 def helm_uninstall(args: HelmUninstall, context: ext_sdk.Context) -> ext_sdk.Result:
     """Remove a release and all objects of its chart.
 
-    After a step with `onTimeout: ok`, the next one continues to wait for the same objects.
+    After a step with `onTimeout: ok`, the next one continues its wait for hooks and for the same objects.
     """
     check_name("release name", args.name)
     helm, unfinished = Helm(args, args.namespace, context), context.state(Unfinished)
     key = (helm.client.server, "helm-uninstall", helm.namespace, args.name)
     previous = unfinished.take(key, _Uninstalled)
-    deleted = [
+    found = [
         DeletedObject(target.resource, target.namespace, target.name, uid)
         for target, uid in (helm.uids(args.name) if args.wait else ())
     ]
+    deleted = list(dict.fromkeys([*(previous.objects if previous else ()), *found]))
+    unfinished.keep(args.on_timeout, key, _Uninstalled(deleted))
+
+    def start() -> Running:
+        return helm.start("uninstall", [args.name, helm.time_limit(args.on_timeout)])
+
     accept = NOT_FOUND if args.ignore_not_found or previous else ""
-    ran = helm.run("uninstall", [args.name, helm.time_limit()], accept=accept)
+    ran = _finish("uninstall", args, key, helm=helm, context=context, start=start, accept=accept)
+    if ran is None:
+        return _still_running("uninstall", {})
     outputs: Outputs = {"stdout": ran.stdout, "stderr": ran.stderr}
     message = f"Helm release '{args.name}' uninstalled successfully"
-    if ran.code and previous:
-        deleted = previous.objects
-    elif ran.code:
+    if ran.code and not previous:
         message = f"Helm release '{args.name}' not found (ignored)"
-    else:
+    elif not ran.code:
         message = f"{message}\n{ran.stdout}".strip()
-    unfinished.keep(args.on_timeout, key, _Uninstalled(deleted))
     if not args.wait:
         return ext_sdk.Result.ok(message, outputs=outputs)
     try:

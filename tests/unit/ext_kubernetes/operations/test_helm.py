@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -11,6 +10,8 @@ import pytest
 from tests.support.fake_helm import FIRST, SECOND, FakeHelm
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from tests.support.ext_kubernetes import Extension, Starter
     from tests.support.fake_kubernetes import FakeApi
 
@@ -70,21 +71,19 @@ def test_the_two_outputs_are_kept_apart(kube: Extension) -> None:
     assert "WARNING" not in found["stdout"] + found["message"]
 
 
-def test_values_stay_what_they_are_in_a_private_file_that_is_removed(kube: Extension, helm: FakeHelm) -> None:
-    values = {"service": {"type": "LB"}, "ports": [1, "2"], "on": "true", "off": False, "none": None}
+def test_values_stay_what_they_are_and_are_in_no_file(kube: Extension, helm: FakeHelm) -> None:
+    values = {"service": {"type": "LB"}, "ports": [1, "2"], "on": "true", "off": False, "none": None, "ü": "ß" * 70_000}
     kube.ok("helmInstall", {"chart": "shop/web", "values": values})
     assert json.loads(helm.heard("values")) == values
-    assert helm.heard("mode") == "600\n"
-    assert not Path(helm.heard("file").strip()).exists()
     assert argv(helm)[:3] == ["install", "--generate-name", "shop/web"]
+    assert "--values=-" in argv(helm)
 
 
-def test_a_file_of_values_is_removed_where_helm_fails(kube: Extension, helm: FakeHelm) -> None:
+def test_the_error_of_helm_is_told(kube: Extension, helm: FakeHelm) -> None:
     helm.say("error", "Error: no such chart\n")
     told = kube.failed("helm-install", {"chart": "shop/web", "values": {"a": 1}})
     assert "helm install failed: exit code 1" in told
     assert "Error: no such chart" in told
-    assert not Path(helm.heard("file").strip()).exists()
 
 
 def test_charts_and_values_of_the_workdir_are_given_by_path(kube: Extension, helm: FakeHelm) -> None:
@@ -154,6 +153,39 @@ def test_a_step_does_not_continue_another_one(kube: Extension, helm: FakeHelm) -
     helm.say("values", "")
     kube.ok("helm-upgrade", args | {"values": {"a": 1}})
     assert json.loads(helm.heard("values")) == {"a": 1}  # a revision of another client
+
+
+@pytest.mark.parametrize(
+    ("operation", "args"),
+    [
+        ("helm-install", {"chart": "shop/web", "values": {"a": 1}}),
+        ("helm-rollback", {"revision": 1}),
+        ("helm-uninstall", {"wait": True}),
+    ],
+)
+def test_hooks_are_awaited_in_several_steps(
+    kube: Extension, helm: FakeHelm, operation: str, args: dict[str, object]
+) -> None:
+    helm.say("hooks", "")
+    args = args | {"name": "web"}
+    for _ in range(2):
+        first = kube.ok(operation, args | SOON)
+        assert first["done"] == "false"
+        assert first["message"].startswith(f"Not done yet: helm {operation.removeprefix('helm-')} has not ended")
+    sent = argv(helm)
+    assert "--timeout=600s" in sent
+    helm.end_hooks()
+    assert kube.ok(operation, args | {"timeout": "20s"}).get("done", "true") == "true"
+    assert argv(helm) == sent
+
+
+def test_hooks_that_take_too_long_are_stopped_by_the_last_step(kube: Extension, helm: FakeHelm) -> None:
+    helm.say("hooks", "")
+    args = {"chart": "shop/web", "name": "web"}
+    assert kube.ok("helm-upgrade", args | SOON)["done"] == "false"
+    told = kube.failed("helm-upgrade", args | {"timeout": "1s"})
+    assert "it did not end before the deadline and was stopped" in told
+    assert "With `onTimeout: ok`, helm continues to run" in told
 
 
 def test_a_chart_that_cannot_become_ready_fails_in_any_case(kube: Extension, api: FakeApi, helm: FakeHelm) -> None:
