@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable
+from functools import partial
 from textwrap import dedent
 from types import new_class
-from typing import TYPE_CHECKING, Annotated, cast, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, cast, get_type_hints
 
 import msgspec
 from msgspec import Meta, inspect
@@ -157,11 +158,17 @@ def _args_class(
     namespace: dict[str, object] = {"__module__": function.__module__, "__annotations__": annotations}
     for key, hint in hints.items():
         annotations[key] = Annotated[hint, Meta(description=texts[key])] if key in texts else hint
-        given = key in defaults
+        options: dict[str, Any] = {}
+        if isinstance(defaults.get(key), (list, dict)):  # each call gets a copy
+            from copy import deepcopy
+
+            options["default_factory"] = partial(deepcopy, defaults[key])
+        elif key in defaults:
+            options["default"] = defaults[key]
         if key.endswith("_"):  # `from_` is `from` for users
-            namespace[key] = msgspec.field(default=defaults[key] if given else msgspec.NODEFAULT, name=key.rstrip("_"))
-        elif given:
-            namespace[key] = defaults[key]
+            options["name"] = key.rstrip("_")
+        if options:
+            namespace[key] = msgspec.field(**options)
     title = "".join(word.capitalize() for word in function.__name__.split("_"))
     return cast("type[Args]", new_class(f"{title}Arguments", (Args,), {}, lambda body: body.update(namespace)))
 

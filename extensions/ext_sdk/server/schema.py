@@ -117,8 +117,10 @@ def _scalar(kind: inspect.Type) -> Schema:
         return dict(DURATION_SCHEMA)
     if type(kind) in _PLAIN:
         return dict(_PLAIN[type(kind)])
-    name = type(kind).__name__.removesuffix("Type").lower()
-    raise TypeError(f"a {name} cannot be an argument; write {_INSTEAD.get(type(kind), 'str')}")
+    name, instead = type(kind).__name__.removesuffix("Type").lower(), _INSTEAD.get(type(kind), "str")
+    if isinstance(kind, inspect.CustomType):
+        name, instead = kind.cls.__name__, "str, or a subclass of ext_sdk.Args"
+    raise TypeError(f"a {name} cannot be an argument; write {instead}")
 
 
 def _struct(kind: inspect.StructType, within: tuple[type, ...]) -> Schema:

@@ -101,7 +101,7 @@ def only_args(args: Greet) -> Result:
     return Result.ok(args.name)
 
 
-def parameters(name: str, context: Context[Config], *, pass_env: list[str] = [], from_: int | None = None) -> Result:  # noqa: B006
+def parameters(name: str, context: Context[Config], *, pass_env: list[str] = ["B"], from_: int | None = None) -> Result:  # noqa: B006
     """Do it.
 
     Well.
@@ -119,7 +119,7 @@ def parameters(name: str, context: Context[Config], *, pass_env: list[str] = [],
     [
         (nothing, {}, "done"),
         (only_args, {"name": "Ada"}, "Ada"),
-        (parameters, {"name": "Ada"}, "Ada [] None work"),
+        (parameters, {"name": "Ada"}, "Ada ['B'] None work"),
         (parameters, {"name": "Ada", "passEnv": ["A"], "from": 3}, "Ada ['A'] 3 work"),
     ],
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path  # noqa: TC003 - msgspec reads it
 from typing import Annotated
 
 import pytest
@@ -39,6 +40,10 @@ class Unordered(Args):
     names: set[str]
 
 
+class File(Args):
+    path: Path
+
+
 class Binary(Args):
     data: bytes
 
@@ -53,6 +58,7 @@ class Binary(Args):
         (Limited, "Limited.count: Can only set `ge` on a numeric type"),
         (Limited, "as in Annotated[int, Meta(ge=1)] | None"),
         (Unordered, "Unordered.names: a set cannot be an argument; write list"),
+        (File, "File.path: a Path cannot be an argument; write str, or a subclass of ext_sdk.Args"),
         (Binary, "Binary.data: a bytes cannot be an argument; write str"),
     ],
 )
