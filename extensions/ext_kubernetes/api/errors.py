@@ -377,11 +377,11 @@ def expect_refusal(expected: str, run: Callable[[], Result], user: str) -> Resul
         failures, succeeded = [failure], 0
         if isinstance(failure, SomeFailed):
             failures, succeeded = list(failure.failures), failure.succeeded
-        refusals = [(refusal_of(each, user), each.error) for each in failures]
-        others = [f"{name or 'another failure'}: {error}" for name, error in refusals if name != expected]
+        refusals = [(refusal_of(each, user), each) for each in failures]
+        others = [f"{name or 'another failure'}: {other.error}" for name, other in refusals if name != expected]
         others += ["success of other objects"] if succeeded else []
         if not others:
-            return Result.ok(f"Refused as expected: {refusals[0][1]}", outputs={**outputs, "failure": expected})
+            return Result.ok(f"Refused as expected: {failures[0]}", outputs={**outputs, "failure": expected})
         found = others[0]
     else:
         outputs = result.outputs

@@ -344,7 +344,11 @@ class ObjectMatcher:
         else:
             place, candidates = f"{path}[{index}]", [number for number in range(len(found)) if number not in taken]
         compared = [(number, list(self.differences(value, found[number], place))) for number in candidates]
-        number, fewest = min(compared, key=_distance, default=(-1, []))
+        number, fewest = min(  # of as many differences, those further inside are nearer
+            compared,
+            key=lambda candidate: (len(candidate[1]), -sum(each.path.count(".") for each in candidate[1])),
+            default=(-1, []),
+        )
         if compared and not fewest:
             taken.add(number)
         elif compared and keyed:
@@ -357,9 +361,3 @@ class ObjectMatcher:
         else:
             missing = "no such item" if keyed else f"no such item in {format_value(list(found))}"
             yield Difference(place, format_value(value), missing)
-
-
-def _distance(candidate: tuple[int, Sequence[Difference]]) -> tuple[int, int]:
-    """Return the distance of a candidate for an expected item: few differences are near, then those further inside."""
-    _, different = candidate
-    return len(different), -sum(difference.path.count(".") for difference in different)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from textwrap import indent
 from typing import TYPE_CHECKING, Annotated
 
 from msgspec import UNSET, Meta, UnsetType, field
@@ -166,10 +167,10 @@ class MatchesExpected:
         if self._args.absent or self._closest is None:
             return found
         name, different = self._closest
-        found += [f"{name}:"] if named else []
-        found += [difference.paragraph for difference in different[:MOST_DIFFERENCES]]
+        shown = [difference.paragraph for difference in different[:MOST_DIFFERENCES]]
         more = len(different) - MOST_DIFFERENCES
-        return found + ([f"and {counted(more, 'more difference')}"] if more > 0 else [])
+        shown += [f"and {counted(more, 'more difference')}"] if more > 0 else []
+        return [*found, f"{name}:", indent("\n".join(shown), "  ")] if named else [*found, *shown]
 
 
 OPERATIONS = (

@@ -52,7 +52,7 @@ def test_an_operation_that_is_refused_succeeds(
     outputs = kube.ok(operation, args | FORBIDDEN)
     assert outputs["failure"] == "forbidden"
     assert outputs["message"].startswith("Refused as expected: ")
-    assert 'User "ada" cannot do it (403 Forbidden)' in outputs["message"]
+    assert outputs["message"].endswith('User "ada" cannot do it')
     api.faults.clear()
 
 

@@ -82,7 +82,7 @@ def test_a_schema_that_cannot_be_read_is_reported(own_kube: Extension, api: Fake
 def test_an_annotation_that_is_not_json_is_reported(kube: Extension, api: FakeApi) -> None:
     api.put("configmaps", {"metadata": {"name": "one", "annotations": {LAST_APPLIED: "{"}}})
     told = kube.failed("apply", config(a="1"))
-    assert f"ConfigMap/one: expected JSON in the annotation {LAST_APPLIED}" in told
+    assert f"ConfigMap/one (manifest): expected JSON in the annotation {LAST_APPLIED}" in told
     assert "remove the annotation" in told
 
 

@@ -292,7 +292,9 @@ def test_an_assertion_on_several_objects_names_the_closest(kube: Extension, api:
     for name, value in (("one", "1"), ("two", "2")):
         api.put("configmaps", {"metadata": {"name": name}, "data": {"a": value, "b": "2"}})
     error = str(kube.result("assert", {"resource": "cm", "expected": {"data": {"a": "3"}}, "timeout": "0s"})["error"])
-    assert error.startswith('one:\ndata.a: expected "3", found "1"\nconfigmaps in namespace default: last found 0 of 2')
+    assert error.startswith(
+        'one:\n  data.a: expected "3", found "1"\nconfigmaps in namespace default: last found 0 of 2'
+    )
     absent = {"resource": "cm", "expected": {"data": {"b": "2"}}, "absent": True, "timeout": "0s"}
     error = str(kube.result("assert", absent)["error"])
     assert error.startswith(
