@@ -491,6 +491,8 @@ class Conversation:
                 return checks
             skipped += 1
             nearest = min(nearest or failed, failed, key=len)
+            if self._deadline.expired:  # messages that have come need no wait
+                break
         before = f"{skipped} that {'does' if skipped == 1 else 'do'} not match, then " if skipped else ""
         return [self.missing("a message", before, where, limit), *nearest]
 

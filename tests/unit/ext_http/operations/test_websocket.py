@@ -172,6 +172,15 @@ def test_a_refused_handshake(http: Extension, stub: Stub) -> None:
     assert "found ws://; the operation websocket opens it" in hint.error
 
 
+def test_a_host_from_a_variable_is_guarded_as_that_of_a_request(http: Extension, stub: Stub) -> None:
+    capture = {"host": {"regex": "(.*)"}, "path": {"default": "chat", "regex": "missing"}}
+    http.ok("request", url=stub.says("/where", stub.address), capture=capture, **{"as": "told"})
+    refused = http.failed("websocket", url="ws://${told.host}/chat")
+    assert f'"allowHosts": ["{stub.address}"]' in refused.error
+    http.ok("websocket", url="ws://${told.host}/chat", allowHosts=[stub.address], expect={"status": 404})
+    http.ok("websocket", url=f"ws://{stub.address}/${{told.path}}", expect={"status": 404})
+
+
 def accepting(data: bytes, *, accept: bytes = b"") -> Callable[[socket.socket, bytes], None]:
     """Accept a handshake, send bytes and close the connection."""
 
