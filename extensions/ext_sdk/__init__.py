@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from ext_sdk.core import __version__
 
-    from .args import Args, Config, Template, Verbatim
+    from .args import Args, Computed, Config, Template, Verbatim
     from .context import Agent, Context, Log, Secrets
     from .duration import Duration
     from .errors import InvalidArgs, OperationFailed, RequirementNotMet
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Agent",
     "Args",
+    "Computed",
     "Config",
     "Context",
     "Deadline",
@@ -62,6 +63,7 @@ __all__ = [
 _HOMES = {
     "Agent": "ext_sdk.context",
     "Args": "ext_sdk.args",
+    "Computed": "ext_sdk.args",
     "Config": "ext_sdk.args",
     "Context": "ext_sdk.context",
     "Deadline": "ext_sdk.polling",

@@ -220,4 +220,6 @@ Verbatim = Meta(extra={"references": "verbatim"})
 # Marks a text, or an argument with such texts, that the operation fills in itself, once for each request that it
 # receives: see Context.template. References other than `${request.…}` are checked when the operation is called.
 Template = Meta(extra={"references": "template"})
+# Marks a number, or a string with a pattern, that may be a reference: Annotated[int, Meta(ge=0), Computed].
+Computed = Meta(extra={"references": "computed"})
 Schema = dict[str, object]

@@ -14,7 +14,7 @@ import msgspec
 from msgspec import Meta, inspect
 
 from .args import Args
-from .references import ANY_NAME
+from .references import ANY_NAME, COMPUTED, COMPUTED_NUMBER
 from .result import Result
 
 if TYPE_CHECKING:
@@ -88,7 +88,10 @@ class Operation:
 def _marks(kind: inspect.Type, within: tuple[type, ...]) -> Marks | str:
     """Return the marks of a type, Verbatim or Template, by the names of its members; empty if it has none."""
     if isinstance(kind, inspect.Metadata):
-        return str((kind.extra or {}).get("references", "")) or _marks(kind.type, within)
+        mark = str((kind.extra or {}).get("references", ""))
+        if mark == COMPUTED and not isinstance(kind.type, inspect.StrType):
+            return COMPUTED_NUMBER
+        return mark or _marks(kind.type, within)
     if isinstance(kind, (inspect.ListType, inspect.VarTupleType)):
         return _marks(kind.item_type, within)
     if isinstance(kind, inspect.DictType):

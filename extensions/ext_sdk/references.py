@@ -29,7 +29,8 @@ GENERATED = ("now", "random", "unixTime", "uuid")
 RESERVED = (*GENERATED, REQUEST)  # names that no step can keep outputs under
 ADVICE = "write $${ for a literal ${, or set `verbatim: true`, which leaves this call as it is"
 MOST_PROBLEMS = 20  # that an error lists
-VERBATIM, TEMPLATE = "verbatim", "template"  # the marks of arguments
+# The marks of arguments; a computed one is a number or a string with a pattern.
+VERBATIM, TEMPLATE, COMPUTED, COMPUTED_NUMBER = "verbatim", "template", "computed", "computed number"
 ANY_NAME = "*"  # in marks: each member of a map
 
 # Escape, reference, and the begin of a reference whose default does not end. A default may have braces in pairs.
@@ -38,6 +39,7 @@ _SYNTAX = re.compile(
     r"|\$\{(?P<path>[^{}|]*)(?:\|(?P<default>(?:[^{}]|\{[^{}]*\})*))?\}"
     rf"|(?P<open>\$\{{{NAME}+\.[^\s{{}}|]+\|)"
 )
+_NUMBER = re.compile(r"-?(0|[1-9][0-9]{0,308})(?P<fraction>\.[0-9]{1,308})?")
 _VALUE = re.compile(rf"{NAME}+\.\S+")
 _LETTERS, _DIGITS = "bcdfghjklmnpqrstvwxz", "2456789"  # without vowels, so that no words result
 _RANDOM_LENGTH = 8
@@ -177,6 +179,7 @@ class Expansion:
         self._kept = kept
         self._known = known
         self._problems: dict[tuple[str, str], NoValue] = {}  # by argument and reference
+        self.computed: set[str] = set()  # arguments with a reference in place of a number or a string with a pattern
 
     def expand(
         self,
@@ -184,6 +187,8 @@ class Expansion:
         field: str = "",
         marks: Marks | str | None = None,
         insert: Callable[[str], str] | None = None,
+        *,
+        computed_only: bool = False,
     ) -> object:
         """Return a JSON value with the references in its strings replaced; those without a value stay.
 
@@ -191,10 +196,17 @@ class Expansion:
             field: path of the value, for problems.
             marks: arguments in which nothing is replaced; the references of a template are checked.
             insert: returns the text that is inserted for a value; default: the value.
+            computed_only: replace references in computed arguments only, for the check of types.
         """
 
         def replaced(text: str, path: str, mark: str) -> object:
             template = Template.parse(text)
+            if mark in {COMPUTED, COMPUTED_NUMBER}:
+                self.computed.add(path)
+                filled = template.fill(partial(self._value, path))
+                return _number(filled) if mark == COMPUTED_NUMBER else filled
+            if computed_only:
+                return text
             if mark == TEMPLATE:
                 template.partly(partial(self._value, path))
                 return text
@@ -254,6 +266,12 @@ class Expansion:
         rest = f"\n  and {more} more" if more > 0 else ""
         lines = "".join(shown[:MOST_PROBLEMS]) + rest + "".join(f"\n{line}" for line in advice)
         return InvalidArgs("", f"{counted(len(shown), 'reference')} without a value:{lines}")
+
+
+def _number(text: str) -> object:
+    """Return a number, or the text if it is not one. White space around it, such as that of `wc -l`, is ignored."""
+    match = _NUMBER.fullmatch(text.strip())
+    return text if not match else float(match[0]) if match["fraction"] else int(match[0])
 
 
 def _mapped(

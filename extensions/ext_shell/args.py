@@ -16,7 +16,7 @@ from .rlimits import Limits
 Name = Annotated[str, Meta(pattern="^[A-Za-z0-9_-]{1,64}$")]
 Codes = int | Annotated[list[int], Meta(min_length=1)]
 Part = Annotated[str, Meta(min_length=1)]
-Port = Annotated[int, Meta(ge=1, le=65535)]
+Port = Annotated[int, Meta(ge=1, le=65535), ext_sdk.Computed]
 DEFAULT_GRACE = ext_sdk.Duration.parse("500ms")
 
 

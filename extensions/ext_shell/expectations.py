@@ -38,7 +38,9 @@ if TYPE_CHECKING:
 
 Kind = Annotated[Literal["file", "directory", "symlink"], Meta(description="Kind of the entry")]
 Size = Annotated[Integer, Meta(description="Size in bytes")]
-Sha256 = Annotated[str, Meta(pattern="^[0-9a-fA-F]{64}$", description="SHA-256 of the content, in hexadecimal")]
+Sha256 = Annotated[
+    str, Meta(pattern="^[0-9a-fA-F]{64}$", description="SHA-256 of the content, in hexadecimal"), ext_sdk.Computed
+]
 Content = Annotated[Text, Meta(description="Expected text, except for one final line ending; or an object")]
 Owner = Annotated[str | int, Meta(description="Name or number of the user that owns it")]
 Group = Annotated[str | int, Meta(description="Name or number of its group")]

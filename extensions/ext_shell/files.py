@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from msgspec import Meta
 
+from ext_sdk.args import Computed
 from ext_sdk.errors import OperationFailed
 from ext_sdk.files import Workdir, kind_of
 
@@ -57,7 +58,11 @@ class PrivateTemps:
 FilePath = Annotated[
     str, Meta(min_length=1, description="Path in the working directory, or one below the output of make-temp")
 ]
-Mode = Annotated[str, Meta(pattern="^[0-7]{3,4}$", description="Permissions in octal, quoted", examples=["0644"])]
+Mode = Annotated[
+    str,
+    Meta(pattern="^[0-7]{3,4}$", description="Permissions in octal, quoted", examples=["0644"]),
+    Computed,
+]
 MaxSize = Annotated[int, Meta(ge=0, description="Maximum size in bytes; the operation fails for a larger file")]
 DEFAULT_MAX_SIZE = 10 * 1024 * 1024  # bytes; whole files are held in memory
 CHUNK = 1024 * 1024  # bytes

@@ -36,7 +36,8 @@ class Download(ServerArgs):
         int, Meta(ge=0, description="Maximum size in bytes, decoded; a larger body is a failure without a file")
     ] = DEFAULT_MAX_SIZE
     sha256: Annotated[
-        Annotated[str, Meta(pattern="^[0-9a-fA-F]{64}$")] | UnsetType, Meta(description="Expected SHA-256, in hex")
+        Annotated[str, Meta(pattern="^[0-9a-fA-F]{64}$"), ext_sdk.Computed] | UnsetType,
+        Meta(description="Expected SHA-256, in hex"),
     ] = UNSET
     expect: Annotated[
         Expect,

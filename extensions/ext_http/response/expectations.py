@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Protocol
 
 from msgspec import UNSET, Meta, UnsetType, field
 
-from ext_sdk import Duration
+from ext_sdk import Computed, Duration
 from ext_sdk.expect import (
     Check,
     DurationExpectation,
@@ -49,7 +49,8 @@ class BodyExpectation(TextExpectation):
     same_as_file: Annotated[Path | UnsetType, Meta(description="File of the workdir with the same bytes")] = UNSET
     size: Annotated[Integer | UnsetType, Meta(description="Size in bytes, decoded")] = UNSET
     sha256: Annotated[
-        Annotated[str, Meta(pattern="^[0-9a-fA-F]{64}$")] | UnsetType, Meta(description="SHA-256 in hex")
+        Annotated[str, Meta(pattern="^[0-9a-fA-F]{64}$"), Computed] | UnsetType,
+        Meta(description="SHA-256 in hex"),
     ] = UNSET
 
 

@@ -226,7 +226,7 @@ def _check_absent(selected: list[Object], field: str, values: Values) -> None:
 class Scale(TargetArgs):
     """Arguments of `scale`."""
 
-    replicas: Annotated[int, Meta(ge=0, description="Number of replicas")]
+    replicas: Annotated[int, Meta(ge=0, description="Number of replicas"), ext_sdk.Computed]
     current_replicas: Annotated[
         Annotated[int, Meta(ge=0)] | UnsetType,
         Meta(description="Required present number of replicas; another number is a failure, and nothing is changed"),

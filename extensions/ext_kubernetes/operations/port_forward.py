@@ -96,11 +96,12 @@ class PortForward(TargetArgs):
         Meta(description="start, or stop the forwarding of `localPort`; without `localPort`, stop all of the task"),
     ] = "start"
     port: Annotated[
-        Annotated[int, Meta(ge=1, le=65535)] | Annotated[str, Meta(min_length=1)] | UnsetType,
+        Annotated[int, Meta(ge=1, le=65535), ext_sdk.Computed] | Annotated[str, Meta(min_length=1)] | UnsetType,
         Meta(description="Number or name of the port of the pod or of the Service"),
     ] = UNSET
     local_port: Annotated[
-        Annotated[int, Meta(ge=0, le=65535)], Meta(description="Local port on 127.0.0.1; 0: any free port")
+        Annotated[int, Meta(ge=0, le=65535), ext_sdk.Computed],
+        Meta(description="Local port on 127.0.0.1; 0: any free port"),
     ] = 0
     expect: ExpectedRefusal = UNSET
     timeout: TimeLimit = ext_sdk.Duration.parse("25s")

@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 
 from msgspec import UNSET, Meta, UnsetType, field
 
+from ext_sdk.args import Computed
 from ext_sdk.expect import regex
 
 from .check import HEAD, Check, Expectation, Json, difference, quoted, redact_named, shown
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from .check import Redact
     from .json_path import Node
 
-Number = int | float
+Number = Annotated[int | float, Computed]
 Type = Literal["null", "boolean", "integer", "number", "string", "array", "object"]
 NODES = 256  # compared between two readings of the clock
 _HOW = ("path", "nodes")  # fields that check nothing by themselves

@@ -8,30 +8,32 @@ from typing import Annotated, Literal
 
 from msgspec import UNSET, Meta, UnsetType, field
 
+from ext_sdk.args import Computed
 from ext_sdk.duration import Duration
 
 from .check import Check, Expectation
 
+ComputedInt = Annotated[int, Computed]
 Integers = Annotated[list[int], Meta(min_length=1)]
 
 
 class IntegerExpectation(Expectation):
     """Expectation on an integer; all given fields must hold."""
 
-    equals: Annotated[int | UnsetType, Meta(description="Equal to this")] = UNSET
+    equals: Annotated[ComputedInt | UnsetType, Meta(description="Equal to this")] = UNSET
     in_: Annotated[Integers | UnsetType, Meta(description="One of these")] = field(default=UNSET, name="in")
     not_: Annotated[int | Integers | UnsetType, Meta(description="None of these")] = field(default=UNSET, name="not")
-    gt: Annotated[int | UnsetType, Meta(description="Greater than this")] = UNSET
-    gte: Annotated[int | UnsetType, Meta(description="At least this")] = UNSET
-    lt: Annotated[int | UnsetType, Meta(description="Less than this")] = UNSET
-    lte: Annotated[int | UnsetType, Meta(description="At most this")] = UNSET
+    gt: Annotated[ComputedInt | UnsetType, Meta(description="Greater than this")] = UNSET
+    gte: Annotated[ComputedInt | UnsetType, Meta(description="At least this")] = UNSET
+    lt: Annotated[ComputedInt | UnsetType, Meta(description="Less than this")] = UNSET
+    lte: Annotated[ComputedInt | UnsetType, Meta(description="At most this")] = UNSET
 
     def __post_init__(self) -> None:
         self.refuse_empty()
 
 
 # As users write it: 0, [0, 1], "nonzero", or an object.
-Integer = int | Integers | Literal["nonzero"] | IntegerExpectation
+Integer = ComputedInt | Integers | Literal["nonzero"] | IntegerExpectation
 Holds = Callable[[int, int | list[int]], bool]
 
 

@@ -12,6 +12,7 @@ import msgspec
 from msgspec import inspect
 
 from ext_sdk.duration import DURATION_PATTERN, Duration
+from ext_sdk.references import COMPUTED
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -73,7 +74,8 @@ def properties_of(schema: Schema) -> dict[str, Schema]:
 def _of(kind: inspect.Type, within: tuple[type, ...]) -> Schema:
     """Return the schema of one type. `within`: the enclosing classes, so that a recursive one ends."""
     if isinstance(kind, inspect.Metadata):
-        return _of(kind.type, within) | (kind.extra_json_schema or {})
+        schema = _of(kind.type, within) | (kind.extra_json_schema or {})
+        return _computed(schema) if (kind.extra or {}).get("references") == COMPUTED else schema
     if isinstance(kind, inspect.StructType):
         return _struct(kind, within)
     if isinstance(kind, inspect.UnionType):
@@ -96,6 +98,15 @@ def _of(kind: inspect.Type, within: tuple[type, ...]) -> Schema:
     if isinstance(kind, inspect.DictType):
         return {"type": "object", "additionalProperties": _of(kind.value_type, within)} | _limits(kind, "Properties")
     return _scalar(kind)
+
+
+def _computed(schema: Schema) -> Schema:
+    """Return the schema of a number, or of a string with a pattern, that also accepts a text with a reference."""
+    if "pattern" in schema:
+        return schema | {"pattern": rf"{schema['pattern']}|\$\{{"}
+    if schema.get("type") not in {"integer", "number"}:
+        raise TypeError("Computed marks a number, or a string with a pattern; in a union, write it in that type")
+    return schema | {"type": [schema["type"], "string"]}  # without a pattern: manifests have no room for it
 
 
 def _scalar(kind: inspect.Type) -> Schema:

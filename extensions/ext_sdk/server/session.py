@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from ext_sdk.core.wire.errors import Id
     from ext_sdk.definition import Definition
     from ext_sdk.operation import Operation
+    from ext_sdk.references import Expansion
 
     from .shared_values import SharedValues
 
@@ -307,22 +308,19 @@ class Session:
         except (msgspec.ValidationError, UnicodeEncodeError):
             args = None  # the cause is found below
         if args is None:
+            expansion = self._variables.expansion(place)
+            expanded = expansion.expand(given, marks=operation.marks) if references else given
             try:
-                check_types(operation.args_type, given, extra=tuple(COMMON))
-            except InvalidArgs as error:
-                if save_as:
-                    self._variables.fail(place, save_as, operation.name)
-                raise _invalid(operation, str(error)) from error
-            expanded: object = given
-            if references:
-                expansion = self._variables.expansion(place)
-                expanded = expansion.expand(given, marks=operation.marks)
-                if expansion.problem is not None:
+                _check_given(operation, given, expansion)
+                if expansion.problem:
                     return expansion.problem
-            try:
                 args = validate(operation.args_type, expanded)
             except InvalidArgs as error:
                 return error
+            except RpcError:
+                if save_as:
+                    self._variables.fail(place, save_as, operation.name)
+                raise
         own = getattr(args, "timeout", None)
         if isinstance(own, Duration) and own.nanoseconds < 0:
             return InvalidArgs("timeout", f"expected a duration of 0s or more, found {own}")
@@ -372,6 +370,29 @@ def _read_common(operation: Operation, sent: object) -> tuple[dict[str, object],
             raise _invalid(operation, f"{name}: expected a name of letters, digits, - and _, found {shown(value)}")
         common[name] = value
     return given, str(common["as"]), str(common["scope"]), common["verbatim"] is True
+
+
+def _check_given(operation: Operation, given: dict[str, object], expansion: Expansion) -> None:
+    """Check arguments as the JSON Schema of the operation does. Values of computed ones are checked in their place.
+
+    Args:
+        expansion: has replaced the references of the arguments.
+
+    Raises:
+        InvalidArgs: the value of a computed argument has another type, which the schema can't refuse, or no value.
+        RpcError: INVALID_PARAMS for arguments that the schema refuses.
+    """
+    checked: object = given
+    if expansion.computed:
+        if expansion.problem:
+            raise expansion.problem
+        checked = expansion.expand(given, marks=operation.marks, computed_only=True)
+    try:
+        check_types(operation.args_type, checked, extra=tuple(COMMON))
+    except InvalidArgs as error:
+        if error.field in expansion.computed:
+            raise
+        raise _invalid(operation, str(error)) from error
 
 
 def _invalid(operation: Operation, text: str) -> RpcError:

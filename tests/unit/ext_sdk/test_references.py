@@ -110,6 +110,23 @@ def test_all_wrong_references_are_listed_at_once_with_their_arguments() -> None:
     assert "\n  and 5 more\n" in many
 
 
+def test_computed_arguments_get_values_of_their_type() -> None:
+    marks = {"port": "computed number", "mode": "computed", "ratio": "computed number"}
+    expansion = Expansion(kept, known)
+    value = {"port": "${web.port}", "mode": "0${web.port}", "ratio": "-0.${web.port}", "text": "${web.port}"}
+    assert expansion.expand(value, marks=marks) == {"port": 80, "mode": "080", "ratio": -0.8, "text": "80"}
+    assert expansion.computed == {"port", "mode", "ratio"}
+    assert expansion.expand(value, marks=marks, computed_only=True) == {
+        "port": 80,
+        "mode": "080",
+        "ratio": -0.8,
+        "text": "${web.port}",
+    }
+    assert expansion.expand({"port": "${web.host|12\n}"}, marks=marks) == {"port": 12}
+    for text in ("${web.host|}", "0${web.port}", "${web.host|1e5}", "${web.host|NaN}", "1" * 310 + "${web.port}"):
+        assert isinstance(expansion.expand({"port": text}, marks=marks)["port"], str)  # type: ignore[index]
+
+
 def test_a_function_can_change_what_is_inserted_and_nothing_else() -> None:
     assert expand('"${web.odd}" $${x} "${web.host|"}"', insert=repr) == '"\'${web.port} $${x} }\'" ${x} "\'"\'"'
 

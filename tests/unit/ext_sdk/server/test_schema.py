@@ -9,7 +9,7 @@ import msgspec
 import pytest
 from msgspec import UNSET, UnsetType
 
-from ext_sdk import Args, Duration, Meta, Verbatim
+from ext_sdk import Args, Computed, Duration, Meta, Verbatim
 from ext_sdk.server.schema import DURATION_SCHEMA, branches_of, object_schema, params_schema, properties_of
 
 if TYPE_CHECKING:
@@ -114,6 +114,26 @@ def test_a_class_that_contains_itself_is_told_once() -> None:
         "name": {"type": "string"},
         "children": {"type": "array", "items": {"type": "object"}},
     }
+
+
+class References(Args):
+    count: Annotated[int, Meta(ge=0), Computed] = 0
+    mode: Annotated[str, Meta(pattern="^[0-7]+$"), Computed] = "0"
+    port: Annotated[int, Computed] | Literal["auto"] = "auto"
+
+
+def test_computed_arguments_accept_references() -> None:
+    assert properties_of(object_schema(References)) == {
+        "count": {"type": ["integer", "string"], "minimum": 0, "default": 0},
+        "mode": {"type": "string", "pattern": r"^[0-7]+$|\$\{", "default": "0"},
+        "port": {"anyOf": [{"type": ["integer", "string"]}, {"enum": ["auto"]}], "default": "auto"},
+    }
+    with pytest.raises(TypeError, match=r"WrongMark.text: Computed marks a number, or a string with a pattern"):
+        object_schema(WrongMark)
+
+
+class WrongMark(Args):
+    text: Annotated[str, Computed] = ""
 
 
 class Circle(Args, tag="circle", tag_field="shape"):

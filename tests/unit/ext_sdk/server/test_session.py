@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import msgspec
 import pytest
 
-from ext_sdk import Args, Config, Context, Duration, Extension, InvalidArgs, Meta, Operation, Result, Verbatim
+from ext_sdk import Args, Computed, Config, Context, Duration, Extension, InvalidArgs, Meta, Operation, Result, Verbatim
 from ext_sdk.core.redaction.redactor import Redactor
 from ext_sdk.core.wire.errors import RpcError
 from ext_sdk.server.schema import COMMON, params_schema, properties_of
@@ -34,6 +34,8 @@ class Run(Args):
 
 class Choice(Args):
     number: int = 0
+    count: Annotated[int, Meta(ge=0, le=10), Computed] = 0
+    code: Annotated[str, Meta(pattern="^a"), Computed] = "a"
     pattern: Annotated[str, Meta(pattern="^a")] = "a"
     inner: Run | None = None
 
@@ -495,6 +497,29 @@ def test_an_operation_can_replace_references_in_texts_of_its_own() -> None:
     assert "\n  file.a[0]: ${unknown} is not known in this workdir\n  file.a[1]: " in str(caught.value)
     with pytest.raises(InvalidArgs, match=r"file: .*is not known"):
         context.template("${request.body} ${two.text}", "file")
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("${one.text}", ""),
+        ("${one.text}0", "choose: count: expected an integer <= 10"),
+        ("x${one.text}", "choose: count: expected an integer, found a string"),
+        ("${two.text}", "choose: count: ${two.text} is not known"),
+        ("${two.text|3}", ""),
+    ],
+)
+def test_a_reference_may_replace_a_number_of_the_right_type(text: str, says: str) -> None:
+    session = new()
+    session.perform(prepared(session, {"text": "7", "as": "one"}))
+    call = prepared_for(session, "choose", {"count": text, "code": "${two.text|abc}"})
+    if says:
+        assert failed(session, {"count": text}, "choose").startswith(says)
+        return
+    assert isinstance(call.args, Choice)
+    assert (call.args.count, call.args.code) in {(7, "abc"), (3, "abc")}
+    wrong: tuple[dict[str, object], ...] = ({"count": "7"}, {"count": text, "number": "7"})
+    assert [refused({**REQUEST, "operation": "choose", "args": args}, session)[0] for args in wrong] == [-32602] * 2
 
 
 def test_a_failure_of_several_references_has_a_short_message() -> None:
