@@ -230,7 +230,7 @@ class FileCheck:
             expected = args.sha256.lower()
             checks.append(Check(sha256 == expected, "to be", expected, sha256, where=f"SHA-256 of {args.path}"))
         if not isinstance(args.content, UnsetType):
-            data = self._workdir.read(args.path, limit=args.max_size)
+            data = self._workdir.read(args.path, limit=args.max_size, advice="raise `maxSize`")
             try:
                 text = data.decode()
             except UnicodeDecodeError as error:

@@ -42,10 +42,9 @@ class NotRegular(OperationFailed):
 class TooLarge(OperationFailed):
     """File over a limit in bytes."""
 
-    def __init__(self, path: str, limit: int) -> None:
-        super().__init__(
-            f"{path!r} is too large", error=f"{path}: expected at most {limit:,} bytes, got more; raise `maxSize`"
-        )
+    def __init__(self, path: str, limit: int, advice: str = "") -> None:
+        remedy = f"; {advice}" if advice else ""
+        super().__init__(f"{path!r} is too large", error=f"{path}: expected at most {limit:,} bytes, got more{remedy}")
 
 
 @contextmanager
@@ -274,14 +273,21 @@ class Workdir:
             os.close(descriptor)
         raise NotRegular(text, kind)
 
-    def read(self, text: str, *, limit: int) -> bytes:
-        """Return the bytes of a regular file. Raises TooLarge for more than `limit` bytes."""
+    def read(self, text: str, *, limit: int, advice: str = "") -> bytes:
+        """Return the bytes of a regular file.
+
+        Args:
+            advice: remedy for a file over the limit, if the limit is an argument.
+
+        Raises:
+            TooLarge: it has more than `limit` bytes.
+        """
         data = bytearray()
         with self.open_regular(text) as file:
             while chunk := file.read(min(CHUNK, limit + 1 - len(data))):  # one more byte shows that it is too large
                 data += chunk
         if len(data) > limit:
-            raise TooLarge(text, limit)
+            raise TooLarge(text, limit, advice)
         return bytes(data)
 
     def write(

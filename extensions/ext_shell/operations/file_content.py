@@ -91,7 +91,7 @@ def read_file(args: ReadFile, context: ext_sdk.Context) -> ext_sdk.Result:
     """
     workdir = workdir_for(context, args.path)
     with os_errors("read", args.path):
-        data = workdir.read(args.path, limit=args.max_size)
+        data = workdir.read(args.path, limit=args.max_size, advice="raise `maxSize`")
         mode = workdir.stat(args.path).st_mode
     content, encoding = base64.b64encode(data).decode(), "base64"
     if args.encoding != "base64":
