@@ -17,9 +17,9 @@ Operations act as the configured user, who created what the agent works on; `asU
 - kubernetes.get: {resource: secrets, asUser: "system:serviceaccount:web:reader"}
 ```
 
-With `expect: {failure: forbidden}`, an operation succeeds only if the API server refuses it, for each of its objects;
-with `dryRun: true`, nothing changes if it does not. A refusal because of the test itself does not count: your user may
-not act as another one, no credentials were sent, or the namespace is being deleted.
+With `expect: {failure: forbidden}`, an operation that has this argument succeeds only if the API server refuses it, for
+each of its objects; with `dryRun: true`, nothing changes if it does not. A refusal because of the test itself does not
+count: your user may not act as another one, no credentials were sent, or the namespace is being deleted.
 
 ```yaml
 - kubernetes.patch:

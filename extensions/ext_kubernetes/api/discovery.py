@@ -132,6 +132,7 @@ class Discovery:
         self._lock = threading.Lock()
         self._all: tuple[Resource, ...] = ()
         self._core: tuple[Resource, ...] = ()  # kinds of the core group, which come first
+        self._rules_lock = threading.Lock()
         self._rules: dict[str, MergeRules] = {}  # by API version
         # Kinds with the names by which they were found in them.
         self._matches: tuple[tuple[Resource, ...], dict[tuple[str, str | None], Resource]] = ((), {})
@@ -193,12 +194,13 @@ class Discovery:
         Raises:
             KubernetesError: the server has no OpenAPI v3 document of the API version, or the request failed.
         """
-        rules = self._rules.get(resource.api_version)
-        if rules is None or resource.kind not in rules.kinds:
-            path = ApiPath(f"/openapi/v3{api_path(resource.group, resource.version)}")
-            document = self._client.request("GET", path, deadline=deadline)
-            rules = self._rules[resource.api_version] = merge_rules(document, resource.group, resource.version)
-        return rules
+        with self._rules_lock:  # the first caller reads the document, concurrent callers wait for it
+            rules = self._rules.get(resource.api_version)
+            if rules is None or resource.kind not in rules.kinds:
+                path = ApiPath(f"/openapi/v3{api_path(resource.group, resource.version)}")
+                document = self._client.request("GET", path, deadline=deadline)
+                rules = self._rules[resource.api_version] = merge_rules(document, resource.group, resource.version)
+            return rules
 
     def _read(self, deadline: Deadline, *, core_only: bool) -> tuple[Resource, ...]:
         """Return the kinds in the server's order, the preferred version of a group first. Raises KubernetesError."""

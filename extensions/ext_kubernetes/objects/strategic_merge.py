@@ -172,7 +172,7 @@ class _ThreeWay:
             found, before = current.get(key), original.get(key)
             field = fields.get(key, PLAIN)
             if value is None:
-                if found is not None and (self._strategic or before is not None):
+                if found is not None and (self._strategic or before is not None or key not in original):
                     patch[key] = None
             elif isinstance(value, dict) and isinstance(found, dict) and REPLACE not in field.strategies:
                 nested = self.objects(

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import msgspec
 import pytest
 from jsonschema import Draft202012Validator
 from msgspec import UNSET, UnsetType
 
+import ext_sdk
 from ext_sdk import Args, InvalidArgs
 from ext_sdk.args import rules_text
 from ext_sdk.server.schema import object_schema, params_schema, properties_of
 from ext_sdk.server.validation import check_types, validate
+from ext_sdk.testing import call
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
 
 
 class Source(Args, one_of=("file_name", "text", "items", "none")):
@@ -101,3 +109,27 @@ def test_two_rules_of_a_kind_are_refused() -> None:
         class Twice(Source, one_of=("a", "b")):
             a: str = ""
             b: str = ""
+
+
+class Expecting(ext_sdk.Args):
+    refused: bool = False
+
+    def run_operation(self, run: Callable[[], ext_sdk.Result]) -> ext_sdk.Result:
+        try:
+            return run()
+        except ext_sdk.OperationFailed as failure:
+            if not self.refused:
+                raise
+            return ext_sdk.Result.ok(f"refused: {failure}")
+
+
+def test_a_class_of_arguments_may_evaluate_the_failure_of_its_operation(tmp_path: Path) -> None:
+    extension = ext_sdk.Extension("some", version="1.0.0")
+
+    @extension.operation()
+    def act(args: Expecting, context: ext_sdk.Context) -> ext_sdk.Result:
+        """Fail."""
+        raise ext_sdk.OperationFailed("no")
+
+    assert call(extension, "act", {"refused": True}, workdir=tmp_path).message == "refused: no"
+    assert call(extension, "act", {}, workdir=tmp_path).error == "no"

@@ -48,6 +48,16 @@ def test_members_that_the_manifest_no_longer_has_are_removed(own_kube: Extension
     assert not api.requests("GET", "/openapi"), "the schema was read before"
 
 
+def test_the_schema_is_read_once_for_many_objects(own_kube: Extension, api: FakeApi) -> None:
+    names = [f"number-{index}" for index in range(8)]
+    for name in names:
+        api.put("configmaps", {"metadata": {"name": name}})
+    one = config(a="1")["manifest"]
+    many = [one | {"metadata": {"name": name}} for name in names]
+    assert own_kube.ok("apply", {"manifest": many, "clientSide": True})["configured"] == "8"
+    assert len(api.requests("GET", "/openapi")) == 1
+
+
 def test_the_manager_is_that_of_kubectl_unless_it_is_given(kube: Extension, api: FakeApi) -> None:
     kube.ok("apply", config(a="1"))
     kube.ok("apply", config(a="2") | {"fieldManager": "me"})

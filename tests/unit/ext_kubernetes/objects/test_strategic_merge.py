@@ -73,10 +73,12 @@ def test_what_the_last_manifest_had_is_removed_and_the_rest_stays(kind: str) -> 
     assert patch({}, {"b": [1], "c": {"d": None}}, current, kind) == {"b": [1], "c": {}}
 
 
-def test_an_explicit_null_removes_what_others_set_only_by_strategic_merge() -> None:
-    assert patch({}, {"a": None}, {"a": 1}) == {"a": None}
-    assert patch({}, {"a": None}, {"a": 1}, "Other") == {}
-    assert patch({"a": 1}, {"a": None}, {"a": 1}, "Other") == {"a": None}
+def test_an_explicit_null_removes_what_others_set_but_not_again_in_a_json_merge_patch() -> None:
+    for kind in ("Web", "Other"):
+        assert patch({}, {"a": None}, {"a": 1}, kind) == {"a": None}
+        assert patch({"a": 1}, {"a": None}, {"a": 1}, kind) == {"a": None}
+    assert patch({"a": None}, {"a": None}, {"a": 1}) == {"a": None}
+    assert patch({"a": None}, {"a": None}, {"a": 1}, "Other") == {}
 
 
 def test_items_are_merged_by_their_key() -> None:
