@@ -16,7 +16,7 @@ from msgspec import UNSET, Meta, UnsetType, field
 from wsproto.connection import Connection, ConnectionState, ConnectionType
 from wsproto.events import BytesMessage, CloseConnection, Event, Ping, Pong, TextMessage
 from wsproto.frame_protocol import CloseReason
-from wsproto.utilities import generate_accept_token, generate_nonce
+from wsproto.utilities import LocalProtocolError, generate_accept_token, generate_nonce
 
 import ext_sdk
 from ext_http.client.errors import ExchangeFailed
@@ -331,7 +331,7 @@ class Frames:
         elif isinstance(event, (TextMessage, BytesMessage)):
             self.add(event)
         elif isinstance(event, CloseConnection):
-            if state is ConnectionState.OPEN:  # the library found a frame that is not valid
+            if state in {ConnectionState.OPEN, ConnectionState.LOCAL_CLOSING}:  # the library found an invalid frame
                 self.abandon(event.code, f"the server sent a frame that is not valid: {event.reason}")
                 return
             if state is ConnectionState.REMOTE_CLOSING:
@@ -371,6 +371,8 @@ class Frames:
         assert self.connection is not None
         try:
             self.connection.write(self._wire.send(event), self._deadline)
+        except LocalProtocolError:  # after our close frame
+            return False
         except TimeoutError as error:
             self.closed = Closed(CloseReason.ABNORMAL_CLOSURE, str(error))
         except OSError as error:
@@ -454,6 +456,10 @@ class Conversation:
         )
         self.subprotocol = protocol
         checks = []
+        for name, token in (("Upgrade", "websocket"), ("Connection", "upgrade")):
+            found = ", ".join(values_of(name, headers))
+            if token not in map(str.strip, found.lower().split(",")):
+                checks.append(Check.failed(f"to be {token}", quoted(found), where=name))
         if accept != generate_accept_token(self._key).decode():
             checks.append(Check.failed("to be the hash of the key sent", quoted(accept), where="Sec-WebSocket-Accept"))
         if protocol and protocol not in self._args.subprotocols:

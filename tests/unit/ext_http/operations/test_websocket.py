@@ -181,14 +181,16 @@ def test_a_host_from_a_variable_is_guarded_as_that_of_a_request(http: Extension,
     http.ok("websocket", url=f"ws://{stub.address}/${{told.path}}", expect={"status": 404})
 
 
-def accepting(data: bytes, *, accept: bytes = b"") -> Callable[[socket.socket, bytes], None]:
+def accepting(
+    data: bytes, *, accept: bytes = b"", upgrade: bytes = b"websocket"
+) -> Callable[[socket.socket, bytes], None]:
     """Accept a handshake, send bytes and close the connection."""
 
     def talk(connection: socket.socket, head: bytes) -> None:
         key = re.search(rb"Sec-WebSocket-Key: (\S+)", head)
         assert key
         digest = hashlib.sha1(key[1] + b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11").digest()
-        headers = b"Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Accept: "
+        headers = b"Connection: keep-alive, Upgrade\r\nUpgrade: %b\r\nSec-WebSocket-Accept: " % upgrade
         accepted = accept or base64.b64encode(digest)
         connection.sendall(b"HTTP/1.1 101 Switching Protocols\r\n" + headers + accepted + b"\r\n\r\n" + data)
         connection.shutdown(socket.SHUT_WR)
@@ -222,6 +224,8 @@ def test_a_server_that_does_not_know_the_key(http: Extension) -> None:
     with RawServer(accepting(TEXT, accept=b"AAAA")) as raw:
         result = http.failed("websocket", url=raw.url, messages=[{"expect": "hi"}])
         assert 'Sec-WebSocket-Accept: expected to be the hash of the key sent, got "AAAA"' in result.error
+    with RawServer(accepting(TEXT, upgrade=b"h2c")) as raw:
+        assert 'Upgrade: expected to be websocket, got "h2c"' in http.failed("websocket", url=raw.url).error
 
 
 def test_many_messages_are_written_to_a_file_and_secrets_are_not(http: Extension) -> None:
