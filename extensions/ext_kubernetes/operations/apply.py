@@ -94,8 +94,7 @@ def apply(args: Apply, context: ext_sdk.Context) -> ext_sdk.Result:
             targets,
             context,
             client,
-            timeout=args.timeout,
-            on_timeout=args.on_timeout,
+            args,
             outputs={**applied.outputs},
             message="{target} was applied, but {are} not ready",
         ):

@@ -295,8 +295,7 @@ def _change(
             helm.targets(name),
             context,
             helm.client,
-            timeout=args.timeout,
-            on_timeout=args.on_timeout,
+            args,
             outputs=outputs,
             message=f"{changed.message.splitlines()[0]}, but {{target}} {{are}} not ready",
         )
@@ -406,8 +405,7 @@ def helm_status(args: HelmStatus, context: ext_sdk.Context) -> ext_sdk.Result:
             helm.targets(args.name),
             context,
             helm.client,
-            timeout=args.timeout,
-            on_timeout=args.on_timeout,
+            args,
             outputs=outputs,
             message=f"{message}, but {{target}} {{are}} not ready",
         )

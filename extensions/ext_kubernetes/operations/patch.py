@@ -188,9 +188,7 @@ def _change_values(
         with error_context(f"failed to wait for {target}"):
             waited = _wait_until_ready(target, selected, context, client)
         if not waited.outcome.done:
-            return wait_failure(
-                waited, "ready", context, client, timeout=args.timeout, on_timeout=args.on_timeout, outputs=outputs
-            )
+            return wait_failure(waited, "ready", context, client, args, outputs=outputs)
         outputs |= {"done": True}
     return ext_sdk.Result.ok(
         f"{past} {names_of(target, selected)}{'' if outdated else ' (no change)'}", outputs=outputs
@@ -275,8 +273,7 @@ def scale(args: Scale, context: ext_sdk.Context) -> ext_sdk.Result:
         f"{args.replicas} replicas",
         context,
         client,
-        timeout=args.timeout,
-        on_timeout=args.on_timeout,
+        args,
         outputs=outputs,
         message=f"{message}, which are not all ready",
     )

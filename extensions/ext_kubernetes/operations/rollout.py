@@ -109,8 +109,7 @@ def rollout(args: Rollout, context: ext_sdk.Context) -> ext_sdk.Result:
             "a complete rollout",
             context,
             client,
-            timeout=args.timeout,
-            on_timeout=args.on_timeout,
+            args,
             outputs=outputs,
             message=f"{message}, but its rollout is not complete" if message else f"rollout of {name} not complete",
         )

@@ -218,8 +218,7 @@ class _JobRun:
             "it is complete",
             self._context,
             self._client,
-            timeout=self._args.timeout,
-            on_timeout=self._args.on_timeout,
+            self._args,
             outputs=outputs,
             message=f"Job/{self._target.name} did not succeed",
         )

@@ -78,9 +78,7 @@ def condition(args: ConditionArgs, context: ext_sdk.Context) -> ext_sdk.Result:
         outputs |= {"status": last.status, "reason": last.reason, "message": last.message}
     if not result.outcome.done:
         expected = f"condition {args.condition_type}={args.status}"
-        return wait_failure(
-            result, expected, context, client, timeout=args.timeout, on_timeout=args.on_timeout, outputs=outputs
-        )
+        return wait_failure(result, expected, context, client, args, outputs=outputs)
     message = f"{display_name(target)} {args.condition_type}={args.status}"
     return ext_sdk.Result.ok(message, outputs=outputs | {"done": True})
 
@@ -163,8 +161,7 @@ def wait(args: WaitArgs, context: ext_sdk.Context) -> ext_sdk.Result:
         expected,
         context,
         client,
-        timeout=args.timeout,
-        on_timeout=args.on_timeout,
+        args,
         outputs=outputs,
         message=message,
     )
@@ -267,9 +264,7 @@ def stable(args: StableArgs, context: ext_sdk.Context) -> ext_sdk.Result:
         check_namespace(target, context, client)
     if result.outcome.done:
         return ext_sdk.Result.ok(f"{display_name(target)}: {expected}", outputs=outputs | {"done": True})
-    return wait_failure(
-        result, expected, context, client, timeout=args.timeout, on_timeout=args.on_timeout, outputs=outputs
-    )
+    return wait_failure(result, expected, context, client, args, outputs=outputs)
 
 
 def held_state(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from itertools import chain
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import ext_sdk
 from ext_kubernetes.api.connection import Request
@@ -26,6 +26,15 @@ if TYPE_CHECKING:
 
     from .waiter import WaitResult
 
+    class WaitLimits(Protocol):
+        """Arguments of an operation that waits."""
+
+        @property
+        def timeout(self) -> ext_sdk.Duration: ...
+
+        @property
+        def on_timeout(self) -> ext_sdk.OnTimeout: ...
+
 
 MOST_OBJECTS = 3  # in the error
 MOST_FILE_OBJECTS = 20  # in the file
@@ -45,9 +54,8 @@ def wait_failure(
     expected: str,
     context: ext_sdk.Context,
     client: Client,
+    args: WaitLimits,
     *,
-    timeout: ext_sdk.Duration | None = None,
-    on_timeout: ext_sdk.OnTimeout = "fail",
     outputs: Outputs | None = None,
     message: str = "",
     error: str = "",
@@ -64,7 +72,8 @@ def wait_failure(
     outcome, target = result.outcome, result.target
     status = outcome.verdict.status if outcome.verdict else "nothing"
     lines = [
-        error or f"expected {target.where}: {expected}; last found {status}{duration_text(result, context, timeout)}"
+        error
+        or f"expected {target.where}: {expected}; last found {status}{duration_text(result, context, args.timeout)}"
     ]
     if outcome.failed_reason:
         reason = "" if outcome.failed_reason in lines[0] else f": {outcome.failed_reason}"
@@ -89,16 +98,15 @@ def wait_failure(
     summary = message or f"{target}: {expected} not met"
     failure = ext_sdk.Result.failed(summary, error="\n".join(lines), outputs=all_outputs)
     timed_out = outcome.timed_out and not context.deadline.stopped.is_set()
-    return ext_sdk.conclude_wait(failure, on_timeout, timed_out=timed_out, last_seen=status)
+    return ext_sdk.conclude_wait(failure, args.on_timeout, timed_out=timed_out, last_seen=status)
 
 
 def wait_until_ready(
     targets: Sequence[Target],
     context: ext_sdk.Context,
     client: Client,
+    args: WaitLimits,
     *,
-    timeout: ext_sdk.Duration,
-    on_timeout: ext_sdk.OnTimeout,
     outputs: Outputs,
     message: str,
 ) -> ext_sdk.Result | None:
@@ -128,18 +136,17 @@ def wait_until_ready(
         "ready",
         context,
         client,
-        timeout=timeout,
-        on_timeout=on_timeout,
+        args,
         outputs=outputs,
         message=message.format(target=result.target, are=result.target.are),
     )
 
 
-def duration_text(result: WaitResult, context: ext_sdk.Context, timeout: ext_sdk.Duration | None) -> str:
+def duration_text(result: WaitResult, context: ext_sdk.Context, timeout: ext_sdk.Duration) -> str:
     """Return the duration of a wait as text, with the reason if it is shorter than the timeout."""
     outcome = result.outcome
     duration = f", after {outcome.seconds:.1f} s and {outcome.polls} poll{'s' if outcome.polls > 1 else ''}"
-    if outcome.failed_reason or timeout is None:
+    if outcome.failed_reason:
         return duration
     if context.deadline.stopped.is_set():
         return f"{duration}: the extension was stopped"
