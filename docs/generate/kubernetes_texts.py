@@ -361,6 +361,7 @@ FAILURES = {
         MANIFEST,
         "another field manager owns a field, unless `force` or `clientSide` is given",
         "with `clientSide`: the last applied manifest is not JSON, or the server has no schema (OpenAPI v3)",
+        "with `clientSide`: an item of a list lacks the member that identifies it, such as `name` of a container",
         "with `wait`, an object is not ready before the deadline",
         KIND,
         NAMESPACE,

@@ -88,11 +88,11 @@ def _patch(
         original = last_applied(current)
     except NotJson as error:
         raise ext_sdk.OperationFailed(
-            f"the last applied manifest of {item} can't be read",
+            "its last applied manifest can't be read",
             error=f"expected JSON in the annotation {LAST_APPLIED}: {error}; remove the annotation",
         ) from error
     try:
         patch = three_way_patch(original, modified, current, rules, resource.kind)
     except NoMergeKey as error:
-        raise ext_sdk.OperationFailed(f"{item} can't be applied", error=str(error)) from error
+        raise ext_sdk.OperationFailed("a list can't be merged", error=str(error)) from error
     return patch, STRATEGIC_MERGE_PATCH if rules.kinds.get(resource.kind) else MERGE_PATCH

@@ -284,7 +284,9 @@ class ObjectMatcher:
         if (different := differs(expected, found, at=path)) is None:
             return
         path, expected, found = different.path.removeprefix("."), different.expected, different.found
-        if isinstance(expected, str) and isinstance(found, str) and not has_hidden(found):
+        texts = [value for value in (expected, found) if isinstance(value, str)]
+        long = any(len(text) > LINE or "\n" in text for text in texts)
+        if isinstance(expected, str) and isinstance(found, str) and long and not has_hidden(found):
             check = Check.of_texts(False, "", expected, found, where=path, redact=self.redact)  # noqa: FBT003
             yield Difference(path, check.expected, check.found, check.lines)
         else:
