@@ -17,7 +17,7 @@ for arg in "$@"; do
     if [ "$arg" = --values=- ]; then cat > "$0.values"; fi
 done
 echo 'WARNING: this is not JSON' >&2
-if [ -f "$0.hang" ]; then exec sleep 1000; fi
+if [ -f "$0.hang" ]; then case $1 in $(cat "$0.hang")) exec sleep 1000 ;; esac; fi
 case $1 in install | upgrade | rollback | uninstall) while [ -f "$0.hooks" ]; do sleep 0.05; done ;; esac
 if [ -f "$0.error" ]; then cat "$0.error" >&2; exit 1; fi
 if [ -f "$0.missing" ]; then
@@ -61,13 +61,14 @@ class FakeHelm:
     def say(self, what: str, text: str) -> None:
         """Set an output: `list`, `get-manifest`, `get-values`, or the `error` to fail with.
 
-        `hang`: run until it is killed. `missing`: the release does not exist. `hooks`: they run until `end_hooks`.
+        `hang`: commands of this pattern run until they are killed. `missing`: the release does not exist. `hooks`: they
+        run until `forget`.
         """
         self._file.with_name(f"helm.{what}").write_text(text)
 
-    def end_hooks(self) -> None:
-        """End the hooks, so that commands end, too."""
-        self._file.with_name("helm.hooks").unlink()
+    def forget(self, what: str) -> None:
+        """Undo `say`: `hooks` end, and commands do not `hang`."""
+        self._file.with_name(f"helm.{what}").unlink()
 
     def history(self, *revisions: dict[str, object]) -> None:
         """Set the revisions of its release, the latest last."""

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from ext_kubernetes.program import Ran, Running
 
 
+MARGIN_SECONDS = 0.5  # to read the release after its change; with less, the next step does that
 POLLS = exponential(first=0.3, longest=2.0)  # seconds between two runs of helm history
 DEPLOYED = "deployed"  # status of a release whose objects have been sent
 FAILED = "failed"  # status of a release whose last installation, upgrade or rollback failed
@@ -291,8 +292,16 @@ def _change(
     unfinished.keep(args.on_timeout, (*key[:-1], name), changed._replace(given=given))
     outputs = dict(changed.outputs)
     if args.wait:
+        try:
+            targets = helm.targets(name)
+        except ext_sdk.OperationFailed as error:
+            if not context.deadline.expired:
+                raise
+            failure = ext_sdk.Result.failed(error.message, error=error.error, outputs=outputs)
+            timed_out = not context.deadline.stopped.is_set()
+            return ext_sdk.conclude_wait(failure, args.on_timeout, timed_out=timed_out)
         unready = wait_until_ready(
-            helm.targets(name),
+            targets,
             context,
             helm.client,
             args,
@@ -323,7 +332,8 @@ def _finish(
         unfinished.keep("ok", (*key, "running"), left)
         left = None
     running = left.running if left else start()
-    if running.wait(context.deadline) or args.on_timeout == "fail" or context.deadline.stopped.is_set():
+    ended = running.wait(context.deadline) and context.deadline.remaining() > MARGIN_SECONDS
+    if ended or args.on_timeout == "fail" or context.deadline.stopped.is_set():
         return helm.result(verb, running, accept=accept)
     unfinished.keep("ok", (*key, "running"), _Left(running, given))
     return None

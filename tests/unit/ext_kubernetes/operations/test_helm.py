@@ -174,8 +174,21 @@ def test_hooks_are_awaited_in_several_steps(
         assert first["message"].startswith(f"Not done yet: helm {operation.removeprefix('helm-')} has not ended")
     sent = argv(helm)
     assert "--timeout=600s" in sent
-    helm.end_hooks()
+    helm.forget("hooks")
     assert kube.ok(operation, args | {"timeout": "20s"}).get("done", "true") == "true"
+    assert argv(helm) == sent
+
+
+def test_a_release_that_cannot_be_read_before_the_deadline_is_not_changed_again(
+    kube: Extension, helm: FakeHelm
+) -> None:
+    helm.say("hang", "get")
+    args = {"chart": "shop/web", "name": "web", "wait": True}
+    first = kube.ok("helm-upgrade", args | SOON)
+    assert (first["done"], first["revision"]) == ("false", "2")
+    sent = argv(helm)
+    helm.forget("hang")
+    assert kube.ok("helm-upgrade", args | {"timeout": "20s"})["done"] == "true"
     assert argv(helm) == sent
 
 
@@ -305,7 +318,7 @@ def test_a_release_may_have_no_values_but_must_exist(kube: Extension, helm: Fake
 
 
 def test_a_helm_that_goes_on_and_on_is_stopped(kube: Extension, helm: FakeHelm) -> None:
-    helm.say("hang", "")
+    helm.say("hang", "*")
     told = kube.failed("helm-install", {"chart": "shop/web", "timeout": "300ms"})
     assert "helm install failed: it did not end before the deadline and was stopped" in told
     assert "may be left in a pending state" in told
