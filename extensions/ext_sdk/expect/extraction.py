@@ -227,7 +227,8 @@ def _first_yaml(text: str, attempts: _Attempts) -> str | None:
     return None
 
 
-_TOML_LINE = re.compile(r"""\s*(?:\[\[?[^\[\]]+\]\]?\s*(?:\#.*)?$|(?:[\w.-]+|"[^"]*"|'[^']*')(?:\.\S+)?\s*=\s*\S)""")
+_TOML_KEY = r"""(?:[\w-]+|"[^"]*"|'[^']*')"""
+_TOML_LINE = re.compile(rf"\s*(?:\[\[?[^\[\]]+\]\]?\s*(?:\#.*)?$|{_TOML_KEY}(?:\s*\.\s*{_TOML_KEY})*\s*=\s*\S)")
 _ERROR_LINE = re.compile(r"\(at line (\d+),")
 
 

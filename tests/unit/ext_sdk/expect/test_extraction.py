@@ -85,8 +85,8 @@ MANIFEST = {"apiVersion": "v1", "Max surge": 1, "metadata": {"name": "web", "lab
         ("yaml", "see\n{a: [1,\n  2]}\nend", {"a": [1, 2]}),
         (
             "toml",
-            'The file [docs]\nis:\n\n[tool.a]\nb = """\nx = 1\n"""\nc = [\n  1,\n]\n\nSo it is.',
-            {"tool": {"a": {"b": "x = 1\n", "c": [1]}}},
+            'The file [docs]\nis:\n\n[tool."a"]\n b.c = 2\nd = """\nx = 1\n"""\nc = [\n  1,\n]\n\nSo it is.',
+            {"tool": {"a": {"b": {"c": 2}, "d": "x = 1\n", "c": [1]}}},
         ),
         ("toml", "[docs]\n\nIt is x = that.\n\nx = 1 # one\n", {"x": 1}),
         (
@@ -109,6 +109,7 @@ def test_the_first_value_of_a_format_is_found_in_prose(form: Format, text: str, 
         ("yaml", "Note: a: b\n\nkind: Pod", "mapping values are not allowed.*counted from line 1 of the text"),
         ("toml", "[docs] are here", "expected keys of TOML in the text, found none$"),
         ("toml", "a = 1\nb = oops\n", r"Invalid value \(at line 2, column 5\), counted from line 1"),  # not a alone
+        ("toml", "a." * 500_000, "found none$"),  # in linear time
         ("toml", "a = [", "counted from line 1 of the text"),
         ("xml", "a <b> c", "expected an element of XML in the text, found none; .*no element found"),
         ("xml", '<!DOCTYPE a [<!ENTITY b "c">]><a>&b;</a>', "entities are disabled"),
