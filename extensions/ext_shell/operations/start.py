@@ -84,12 +84,14 @@ def start(args: Start, context: ext_sdk.Context) -> ext_sdk.Result:
                     outputs=outputs_of(process),
                 )
                 return ext_sdk.conclude_wait(pending, args.on_timeout, timed_out=True, last_seen=error.missing)
+            over = process.ended if process.kept else process.exited
+            stopped = "" if over else "it was stopped"
             stop_process(process, process.command.grace, context.deadline)
             processes.remove(process)
             if isinstance(error, ext_sdk.OperationFailed):
                 ends = output_ends(process, context)
-                stopped = "it was stopped" + ("; with `onTimeout: ok`, `wait` can wait for it longer" if late else "")
-                text = f"{error.error}\n{stopped}\ncommand: {process.command.label}\n{ends}"
+                stopped += "; with `onTimeout: ok`, `wait` can wait for it longer" if late else ""
+                text = "\n".join(filter(None, [error.error, stopped, f"command: {process.command.label}", ends]))
                 outputs = outputs_of(process) | {"done": False}
                 raise ext_sdk.OperationFailed(error.message, error=text, outputs=outputs) from error
             raise

@@ -280,6 +280,7 @@ class TestFailures:
             "start", name="web", script="echo bad luck >&2; exit 3", ready={"logLine": "never"}, timeout="1h"
         )
         assert "it ended before it was ready: exit code 3" in answer.error
+        assert "it was stopped" not in answer.error
         assert (
             "waited for a line of its output that matches 'never' (last: 1 lines, none of which matches)"
             in answer.error
