@@ -106,7 +106,7 @@ def _computed(schema: Schema) -> Schema:
         return schema | {"pattern": rf"{schema['pattern']}|\$\{{"}
     if schema.get("type") not in {"integer", "number"}:
         raise TypeError("Computed marks a number, or a string with a pattern; in a union, write it in that type")
-    return schema | {"type": [schema["type"], "string"]}  # without a pattern: manifests have no room for it
+    return schema | {"type": [schema["type"], "string"], "pattern": r"\$\{"}
 
 
 def _scalar(kind: inspect.Type) -> Schema:

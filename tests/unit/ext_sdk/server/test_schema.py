@@ -124,9 +124,9 @@ class References(Args):
 
 def test_computed_arguments_accept_references() -> None:
     assert properties_of(object_schema(References)) == {
-        "count": {"type": ["integer", "string"], "minimum": 0, "default": 0},
+        "count": {"type": ["integer", "string"], "minimum": 0, "pattern": r"\$\{", "default": 0},
         "mode": {"type": "string", "pattern": r"^[0-7]+$|\$\{", "default": "0"},
-        "port": {"anyOf": [{"type": ["integer", "string"]}, {"enum": ["auto"]}], "default": "auto"},
+        "port": {"anyOf": [{"type": ["integer", "string"], "pattern": r"\$\{"}, {"enum": ["auto"]}], "default": "auto"},
     }
     with pytest.raises(TypeError, match=r"WrongMark.text: Computed marks a number, or a string with a pattern"):
         object_schema(WrongMark)
