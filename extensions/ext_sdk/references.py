@@ -33,10 +33,10 @@ MOST_PROBLEMS = 20  # that an error lists
 VERBATIM, TEMPLATE, COMPUTED, COMPUTED_NUMBER = "verbatim", "template", "computed", "computed number"
 ANY_NAME = "*"  # in marks: each member of a map
 
-# Escape, reference, and the begin of a reference whose default does not end. A default may have braces in pairs.
+# Escape, reference, and the begin of a reference whose default does not end. A default may have two levels of braces.
 _SYNTAX = re.compile(
     r"(?P<escape>\$\$\{)"
-    r"|\$\{(?P<path>[^{}|]*)(?:\|(?P<default>(?:[^{}]|\{[^{}]*\})*))?\}"
+    r"|\$\{(?P<path>[^{}|]*)(?:\|(?P<default>(?:[^{}]|\{(?:[^{}]|\{[^{}]*\})*\})*))?\}"
     rf"|(?P<open>\$\{{{NAME}+\.[^\s{{}}|]+\|)"
 )
 _NUMBER = re.compile(r"-?(0|[1-9][0-9]{0,308})(?P<fraction>\.[0-9]{1,308})?")
@@ -121,8 +121,12 @@ class Template(NamedTuple):
         """Return the text with a value for each reference."""
         return "".join([part if isinstance(part, str) else value_of(part) for part in self.parts])
 
-    def partly(self, value_of: Callable[[Reference], str]) -> Template:
-        """Return a template with values for all references, and in their defaults, except the late ones."""
+    def partly(self, value_of: Callable[[Reference], str | Template]) -> Template:
+        """Return a template with values for all references, and in their defaults, except the late ones.
+
+        Args:
+            value_of: returns the value of a reference, or its default with late references.
+        """
         parts: list[str | Reference] = []
         for part in self.parts:
             if isinstance(part, str):
@@ -130,7 +134,8 @@ class Template(NamedTuple):
             elif part.is_late:
                 parts.append(part._replace(default=part.default.partly(value_of) if part.default else None))
             else:
-                parts.append(value_of(part))
+                value = value_of(part)
+                parts += [value] if isinstance(value, str) else value.parts
         return Template(tuple(parts))
 
 
@@ -208,7 +213,7 @@ class Expansion:
             if computed_only:
                 return text
             if mark == TEMPLATE:
-                template.partly(partial(self._value, path))
+                template.partly(partial(self._value_in_template, path))
                 return text
             if insert is None:
                 return template.fill(partial(self._value, path))
@@ -220,35 +225,42 @@ class Expansion:
         """Return a JSON value with a Template for each string that has late references; the others are replaced."""
 
         def parsed(text: str, path: str, _: str) -> object:
-            template = Template.parse(text).partly(partial(self._value, path))
+            template = Template.parse(text).partly(partial(self._value_in_template, path))
             return template if template.references else template.fill(str)
 
         return _mapped(value, field, None, parsed)
 
     def _value(self, field: str, reference: Reference) -> str:
+        value = self._value_or_default(field, reference)
+        return value if isinstance(value, str) else value.fill(partial(self._value, field))
+
+    def _value_in_template(self, field: str, reference: Reference) -> str | Template:
+        value = self._value_or_default(field, reference)
+        return value if isinstance(value, str) else value.partly(partial(self._value_in_template, field))
+
+    def _value_or_default(self, field: str, reference: Reference) -> str | Template:
+        """Return the value of a reference, or its default; the reference itself if it has neither."""
         try:
-            return self._value_or_default(field, reference)
+            return self._found(reference)
         except NoValue as problem:
             self._problems[field, reference.source] = problem
         return reference.source
 
-    def _value_or_default(self, field: str, reference: Reference) -> str:
-        """Return the value of a reference that is not about a request. Raises NoValue."""
+    def _found(self, reference: Reference) -> str | Template:
+        """Return the value of a reference that is not about a request, or its default. Raises NoValue."""
         path, default = reference.path, reference.default
         if path in GENERATED and default is None:
             return new_value(path)
         text = cut(reference.source, LONGEST_NAME)
         if not path and default is not None:
-            raise NoValue(f"{text}…: the default has no end: expected }}, and within it no more than one level of {{}}")
+            raise NoValue(f"{text}…: the default has no end: expected }}, and within it no more than two levels of {{}}")
         if default is not None and (not _VALUE.fullmatch(path) or reference.source.startswith(f"${{{path}||")):
             # `${a || b}` of JavaScript, for one
             raise NoValue(f"{text} is not a reference with a default, such as ${{NAME.key|TEXT}}")
         if reference.name == REQUEST:
             raise NoValue(f"{reference} has a value in responses of mock servers only")
         value = self._kept(reference)
-        if value is None:
-            return default.fill(partial(self._value, field)) if default else ""
-        return value
+        return (default or "") if value is None else value
 
     @property
     def problem(self) -> InvalidArgs | None:

@@ -49,7 +49,7 @@ def refused(value: object) -> str:
         ("${web.host|localhost}:${web.port}", "localhost:80"),
         ("[${web.host|}]", "[]"),
         ("${web.host|a|b}", "a|b"),
-        ('${web.body|{"a": 1}}', '{"a": 1}'),
+        ('${web.body|{"a": {"b": 1}}}', '{"a": {"b": 1}}'),
         ("${web.host|${web.port}}", "80"),
         ("${web.host|${web.name|none}}", "none"),
         ("${web.host|$${x}}", "${x}"),
@@ -86,7 +86,7 @@ def test_each_use_of_a_generated_value_is_new() -> None:
         ("${uuid|x}", "a: ${uuid|x} is not a reference with a default"),
         ("${web.host||x}", "a: ${web.host||x} is not a reference with a default"),
         ("${request.body}", "a: ${request.body} has a value in responses of mock servers only: write $${"),
-        ("${web.host|{a{b}}}", "a: ${web.host|…: the default has no end: expected }, and within it no more than one"),
+        ("${web.host|{a{b{}}}}", "a: ${web.host|…: the default has no end: expected }, and within it no more than two"),
         ("${web.host|${web.name}}", "a: ${web.name} is not known"),
     ],
 )
@@ -136,6 +136,7 @@ def test_a_template_has_values_except_those_of_requests() -> None:
     value = {
         "price": "${web.currency}${request.query.amount|${web.port}} $${x}",
         "id": "${uuid}",
+        "kept": "${web.host|${request.host|${web.port}}}",
         "port": "${web.port} $${y}",
         "n": [1],
     }
@@ -149,6 +150,7 @@ def test_a_template_has_values_except_those_of_requests() -> None:
     assert price.fill(lambda reference: "{r}" if reference.key == "query.amount" else "") == "${r} ${x}"
     assert price.fill(lambda reference: reference.default.fill(str) if reference.default else "") == "$80 ${x}"
     assert found["id"].single.path == "uuid"
+    assert found["kept"].fill(lambda reference: f"{reference} {reference.default.parts}") == "${request.host} ('80',)"
 
 
 def test_other_references_of_a_template_are_checked_when_it_is_read() -> None:
