@@ -253,7 +253,7 @@ class Expansion:
             return new_value(path)
         text = cut(reference.source, LONGEST_NAME)
         if not path and default is not None:
-            raise NoValue(f"{text}…: the default has no end: expected }}, and within it no more than two levels of {{}}")
+            raise NoValue(f"{text}…: the default has no end: expected }}, and in it at most two levels of {{}}")
         if default is not None and (not _VALUE.fullmatch(path) or reference.source.startswith(f"${{{path}||")):
             # `${a || b}` of JavaScript, for one
             raise NoValue(f"{text} is not a reference with a default, such as ${{NAME.key|TEXT}}")

@@ -86,7 +86,7 @@ def test_each_use_of_a_generated_value_is_new() -> None:
         ("${uuid|x}", "a: ${uuid|x} is not a reference with a default"),
         ("${web.host||x}", "a: ${web.host||x} is not a reference with a default"),
         ("${request.body}", "a: ${request.body} has a value in responses of mock servers only: write $${"),
-        ("${web.host|{a{b{}}}}", "a: ${web.host|…: the default has no end: expected }, and within it no more than two"),
+        ("${web.host|{a{b{}}}}", "a: ${web.host|…: the default has no end: expected }, and in it at most two"),
         ("${web.host|${web.name}}", "a: ${web.name} is not known"),
     ],
 )
@@ -150,7 +150,7 @@ def test_a_template_has_values_except_those_of_requests() -> None:
     assert price.fill(lambda reference: "{r}" if reference.key == "query.amount" else "") == "${r} ${x}"
     assert price.fill(lambda reference: reference.default.fill(str) if reference.default else "") == "$80 ${x}"
     assert found["id"].single.path == "uuid"
-    assert found["kept"].fill(lambda reference: f"{reference} {reference.default.parts}") == "${request.host} ('80',)"
+    assert found["kept"].fill(lambda reference: f"{reference} {reference.default.fill(str)}") == "${request.host} 80"
 
 
 def test_other_references_of_a_template_are_checked_when_it_is_read() -> None:
