@@ -256,9 +256,10 @@ class _Changed(NamedTuple):
 
 
 class _Left(NamedTuple):
-    """Program that a step with `onTimeout: ok` left running, and its arguments."""
+    """Program that a step with `onTimeout: ok` left running, its command and the arguments of the step."""
 
     running: Running
+    verb: str
     given: dict[str, object]
 
 
@@ -327,15 +328,19 @@ def _finish(
 ) -> Ran | None:
     """Run helm to its end, or the helm that a previous step left running; return None if it is left running."""
     unfinished, given = context.state(Unfinished), _same_step(args)
-    left = unfinished.take((*key, "running"), _Left)
-    if left is not None and left.given != given:  # helm itself refuses two changes of a release at a time
-        unfinished.keep("ok", (*key, "running"), left)
+    release = (key[0], "helm-running", *key[2:])
+    left = unfinished.take(release, _Left)
+    if left is not None and (left.verb, left.given) != (verb, given):
+        if verb == "uninstall":
+            left.running.result()  # it would change a later release of this name
+        else:
+            unfinished.keep("ok", release, left)  # helm refuses two changes of a release at a time
         left = None
     running = left.running if left else start()
     ended = running.wait(context.deadline) and context.deadline.remaining() > MARGIN_SECONDS
     if ended or args.on_timeout == "fail" or context.deadline.stopped.is_set():
         return helm.result(verb, running, accept=accept)
-    unfinished.keep("ok", (*key, "running"), _Left(running, given))
+    unfinished.keep("ok", release, _Left(running, verb, given))
     return None
 
 

@@ -192,6 +192,15 @@ def test_a_release_that_cannot_be_read_before_the_deadline_is_not_changed_again(
     assert argv(helm) == sent
 
 
+def test_an_uninstallation_stops_the_installation_that_still_runs(kube: Extension, helm: FakeHelm) -> None:
+    helm.say("hang", "install")
+    args = {"chart": "shop/web", "name": "web"}
+    assert kube.ok("helm-install", args | SOON)["done"] == "false"
+    kube.ok("helm-uninstall", {"name": "web"})
+    helm.forget("hang")
+    assert kube.ok("helm-install", args | {"timeout": "20s"})["status"] == "deployed"
+
+
 def test_hooks_that_take_too_long_are_stopped_by_the_last_step(kube: Extension, helm: FakeHelm) -> None:
     helm.say("hooks", "")
     args = {"chart": "shop/web", "name": "web"}
