@@ -96,11 +96,11 @@ def content(item: Object) -> Any:
     """Return the content of an object without the parts that the server sets; of managed fields, their owners."""
     metadata = {key: value for key, value in item["metadata"].items() if key not in OF_THE_SERVER}
     metadata["annotations"] = {key: value for key, value in metadata["annotations"].items() if key != REVISION}
-    metadata["managedFields"] = [
-        (entry["manager"], entry["operation"], entry["fieldsV1"])
+    metadata["managedFields"] = {  # their order is that of their times
+        entry["manager"]: (entry["operation"], entry["fieldsV1"])
         for entry in metadata["managedFields"]
         if entry["manager"] != "kube-controller-manager"  # which takes its time
-    ]
+    }
     shown = {key: value for key, value in item.items() if key != "status"} | {"metadata": metadata}
     for field in ("clusterIP", "clusterIPs"):
         shown.get("spec", {}).pop(field, None)
