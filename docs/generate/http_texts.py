@@ -243,8 +243,13 @@ EXAMPLES: dict[str, dict[str, list[tuple[str, dict[str, object]]]]] = {
             )
         ],
     },
+    "wait": {
+        "Until a server opens a WebSocket": [
+            ("wait", {"url": "ws://127.0.0.1:8080/chat", "timeout": "20s"}),
+        ],
+    },
     "websocket": {
-        "Captured parts of a conversation, and a handshake that is refused": [
+        "Captured parts of a conversation, and a URL that opens no WebSocket": [
             (
                 "websocket",
                 {

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import base64
+import os
 import time
 from datetime import UTC
 from typing import TYPE_CHECKING, Annotated, Literal
 
-from msgspec import Meta
+import msgspec
+from msgspec import UNSET, Meta
 
 import ext_sdk
 from ext_http.client.errors import ExchangeFailed
 from ext_http.client.response import status_line
-from ext_http.request.send import PreparedRequest
-from ext_http.response.outcome import check_failure
+from ext_http.request.send import PreparedRequest, Upgrade, is_websocket, websocket_headers
+from ext_http.response.outcome import RequestExpect, check_failure
 from ext_http.result import (
+    NO_FAILURE,
     CheckedRequestArgs,
     CheckedResponse,
     failure_result,
@@ -85,6 +89,10 @@ class Wait(CheckedRequestArgs):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        given = "method" if self.method not in {UNSET, "GET"} else "body" if self.body is not UNSET else ""
+        given = given or ("httpVersion" if self.http_version != "1.1" else "")
+        if given and is_websocket(self.url):
+            raise ValueError(f"{given}: a WebSocket is opened by GET over HTTP/1.1, without a body")
         for name, value in (("interval", self.interval), ("attemptTimeout", self.attempt_timeout)):
             if value.seconds <= 0:
                 raise ValueError(f"{name}: expected a duration over 0, found {value}")
@@ -95,11 +103,17 @@ def wait(args: Wait, context: ext_sdk.Context) -> ext_sdk.Result:
 
     The first attempt is made at once, the last one shortly before `timeout`. Refused connections, unknown hosts and
     unexpected responses are retried; `giveUpOn` lists what is not. A failure reports the outcomes of all attempts and
-    the last response.
+    the last response. With a ws:// or wss:// URL, it waits until a WebSocket is opened, and closes it.
     """
-    prepared = PreparedRequest(args, request_spec(args), context)
+    spec, expect = request_spec(args), args.expect
+    if is_websocket(args.url):
+        key = base64.b64encode(os.urandom(16)).decode()
+        spec = spec._replace(upgrade=Upgrade(websocket_headers(key), lambda _connection, _headers: None))
+        if not expect.failures and (expect is NO_FAILURE or expect.status is UNSET):
+            expect = msgspec.structs.replace(expect, status=101)
+    prepared = PreparedRequest(args, spec, context)
     with Searcher(deadline=context.deadline) as searcher:
-        loop = _WaitLoop(args, context, prepared, searcher)
+        loop = _WaitLoop(args, context, prepared, searcher, expect)
         result = loop.run()
         return ext_sdk.conclude_wait(result, args.on_timeout, timed_out=loop.timed_out)
 
@@ -107,8 +121,16 @@ def wait(args: Wait, context: ext_sdk.Context) -> ext_sdk.Result:
 class _WaitLoop:
     """Attempts of one call."""
 
-    def __init__(self, args: Wait, context: ext_sdk.Context, prepared: PreparedRequest, searcher: Searcher) -> None:
+    def __init__(
+        self,
+        args: Wait,
+        context: ext_sdk.Context,
+        prepared: PreparedRequest,
+        searcher: Searcher,
+        expect: RequestExpect,
+    ) -> None:
         self._args = args
+        self._expect = expect
         self._context = context
         self._prepared = prepared
         self._searcher = searcher
@@ -137,7 +159,7 @@ class _WaitLoop:
                 outcome = failure.reason + (" as expected" if ok else "")
             else:
                 self._failure, self._checked_at = None, at
-                self._checked = CheckedResponse(args, response, self._context, self._searcher)
+                self._checked = CheckedResponse(args, response, self._context, self._searcher, expect=self._expect)
                 self._successes = self._successes + 1 if self._checked.ok else 0
                 outcome = f"status {response.status}" + (" as expected" if self._checked.ok else "")
             if self._attempts.record(outcome, at):

@@ -23,7 +23,7 @@ from ext_http.client.errors import ExchangeFailed
 from ext_http.client.response import SIZES, decode_text, excerpt, status_line, values_of
 from ext_http.request.args import DEFAULT_MAX_BODY, ServerArgs
 from ext_http.request.secrets import read_file
-from ext_http.request.send import PreparedRequest, RequestSpec, Upgrade
+from ext_http.request.send import PreparedRequest, RequestSpec, Upgrade, websocket_headers
 from ext_http.response.expectations import Body, Status, check_body, check_ranges, check_status
 from ext_http.response.header_check import CheckContext
 from ext_http.response.outcome import OutcomeExpect, check_outcome
@@ -418,14 +418,7 @@ class Conversation:
     @property
     def headers(self) -> list[tuple[str, str]]:
         """Return the headers that request the upgrade (RFC 6455, 4.1)."""
-        headers = [
-            ("Connection", "Upgrade"),
-            ("Upgrade", "websocket"),
-            ("Sec-WebSocket-Version", "13"),
-            ("Sec-WebSocket-Key", self._key.decode()),
-        ]
-        offered = ", ".join(self._args.subprotocols)
-        return [*headers, *([("Sec-WebSocket-Protocol", offered)] if offered else [])]
+        return websocket_headers(self._key.decode(), self._args.subprotocols)
 
     def run(self, connection: Upgraded, headers: Sequence[tuple[str, str]]) -> None:
         """Take all turns on a connection, up to the first that fails, after the response with these headers."""
@@ -619,7 +612,7 @@ def websocket(args: WebSocket, context: ext_sdk.Context) -> ext_sdk.Result:
     The conversation ends at the first message that is not as expected. Pings of the server are answered. Messages
     after the last turn are not checked: `silence` expects none, `expect.close` that the server closes the connection.
     A handshake with another status than 101 is a failure unless `expect.status` accepts it. To wait for a server first,
-    use `wait` with the status that it sends to other requests, which is 426 or 400 in most cases.
+    use `wait` with the same `url`.
     """
     check_names(args.capture, RESERVED)
     expect = args.expect
@@ -643,7 +636,7 @@ def websocket(args: WebSocket, context: ext_sdk.Context) -> ext_sdk.Result:
     if args.messages and not opened:
         checks.append(Check.failed("to be opened", f"status {response.status}", where="WebSocket"))
     checks += captured.failures
-    url = response.url.replace("http", "ws", 1)
+    url = response.url
     outputs, messages = conversation.outputs(captured, context)
     outputs |= {"status": response.status, "duration": rounded(response.elapsed), "url": url, "attempts": 1}
     talk = f"{frames.sent} sent, {len(frames.received)} received" if opened else f"status {response.status}"

@@ -197,6 +197,27 @@ class Upgrade(NamedTuple):
     converse: Converse
 
 
+def is_websocket(url: str) -> bool:
+    """Return True for a ws or wss URL."""
+    return bool(_WEBSOCKET.match(url))
+
+
+def websocket_headers(key: str, subprotocols: Sequence[str] = ()) -> list[tuple[str, str]]:
+    """Return the headers that request a WebSocket (RFC 6455, 4.1).
+
+    Args:
+        key: 16 random bytes in Base64.
+        subprotocols: that are offered.
+    """
+    headers = [
+        ("Connection", "Upgrade"),
+        ("Upgrade", "websocket"),
+        ("Sec-WebSocket-Version", "13"),
+        ("Sec-WebSocket-Key", key),
+    ]
+    return [*headers, *([("Sec-WebSocket-Protocol", ", ".join(subprotocols))] if subprotocols else [])]
+
+
 class RequestSpec(NamedTuple):
     """Request apart from its server.
 
@@ -283,7 +304,8 @@ class PreparedRequest:
         if response.status == 401 and self._credentials and self._credentials.forget():
             self._credentials = None
             response = self._follow(deadline, sink)
-        return msgspec.structs.replace(response, elapsed=time.monotonic() - begun)
+        url = response.url.replace("http", "ws", 1) if self._spec.upgrade else response.url
+        return msgspec.structs.replace(response, elapsed=time.monotonic() - begun, url=url)
 
     def _follow(self, deadline: ext_sdk.Deadline, sink: Sink | None) -> Response:
         hop = _RedirectHop(self._target, self.method, self._body, self._guard)
