@@ -116,7 +116,7 @@ class CallExpectation(RequestExpectation):
         if self.method is not UNSET or self.path is not UNSET or self.path_matches is not UNSET:
             names.append(self.describe())
         others = [name for name in self.given() if name in {"query", "headers", "form", "body"}]
-        names += [f"this {' and '.join(others)}"] if others else []
+        names += [f"the given {' and '.join(others)}"] if others else []
         return " with ".join(names) or "any kind"
 
 

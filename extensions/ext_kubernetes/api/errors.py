@@ -381,7 +381,9 @@ def expect_refusal(expected: str, run: Callable[[], Result], user: str) -> Resul
         others = [f"{name or 'another failure'}: {other.error}" for name, other in refusals if name != expected]
         others += ["success of other objects"] if succeeded else []
         if not others:
-            return Result.ok(f"Refused as expected: {failures[0]}", outputs={**outputs, "failure": expected})
+            refusal = failures[0]  # the text of the API server without our advice
+            text = refusal.text if isinstance(refusal, ApiError) and refusal.text else str(refusal)
+            return Result.ok(f"Refused as expected: {text}", outputs={**outputs, "failure": expected})
         found = others[0]
     else:
         outputs = result.outputs
