@@ -291,6 +291,15 @@ class Context(Generic[ConfigType_co]):
             raise expansion.problem
         return cast("T", expanded)
 
+    def with_chosen(self, given: str) -> str:
+        """Return a text of `given` with the values that extensions have chosen themselves, such as a free port.
+
+        What is still a reference afterwards may have been influenced by the agent.
+        """
+        if self.verbatim or self._expansion is None or "${" not in given:
+            return given
+        return self._expansion().with_chosen(given)
+
     def template(self, value: object, field: str = "") -> object:
         """Return a JSON value with an `ext_sdk.references.Template` for each text that is filled in per request.
 

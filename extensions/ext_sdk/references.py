@@ -178,11 +178,18 @@ class Expansion:
         kept: returns the value that a step kept, or that was generated for all steps; None if the step has no such
             value and a default may be used. Raises NoValue.
         known: returns a text with the references that have a value, for errors.
+        is_chosen: returns True for a reference to a value that an extension has chosen itself.
     """
 
-    def __init__(self, kept: Callable[[Reference], str | None], known: Callable[[], str]) -> None:
+    def __init__(
+        self,
+        kept: Callable[[Reference], str | None],
+        known: Callable[[], str],
+        is_chosen: Callable[[Reference], bool] = lambda _: False,
+    ) -> None:
         self._kept = kept
         self._known = known
+        self._is_chosen = is_chosen
         self._problems: dict[tuple[str, str], NoValue] = {}  # by argument and reference
         self.computed: set[str] = set()  # arguments with a reference in place of a number or a string with a pattern
 
@@ -220,6 +227,12 @@ class Expansion:
             return template.fill(lambda reference: insert(self._value(path, reference)))
 
         return _mapped(value, field, marks, replaced)
+
+    def with_chosen(self, text: str) -> str:
+        """Return a text with only those references replaced whose values an extension has chosen itself."""
+        return Template.parse(text).fill(
+            lambda reference: self._value("", reference) if self._is_chosen(reference) else reference.source
+        )
 
     def template(self, value: object, field: str = "") -> object:
         """Return a JSON value with a Template for each string that has late references; the others are replaced."""

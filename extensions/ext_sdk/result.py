@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -40,13 +40,15 @@ class Result:
         secret_outputs: values that only later steps of the same workdir get, as `${NAME.key}`, never the host.
         whole: the complete values of outputs that are shortened or redacted in `outputs`. Later steps get these as
             `${NAME.key}`; the host never does. NotKept refuses a reference to a value that is not available.
+        chosen: names of outputs that the extension has chosen itself, such as a free port. Requests may use them as
+            hosts and ports; other outputs may have been influenced by the agent.
 
     Raises:
         ValueError: the name of an output has a dot, or is empty.
         TypeError: an output is not a string, integer or boolean.
     """
 
-    __slots__ = ("error", "message", "outputs", "secret_outputs", "success", "whole")
+    __slots__ = ("chosen", "error", "message", "outputs", "secret_outputs", "success", "whole")
 
     def __init__(
         self,
@@ -57,8 +59,10 @@ class Result:
         outputs: Outputs | None = None,
         secret_outputs: Outputs | None = None,
         whole: Mapping[str, str | NotKept] | None = None,
+        chosen: Collection[str] = (),
     ) -> None:
         self.success = success
+        self.chosen = frozenset(chosen)
         self.message = message
         self.error = error
         for name in (*(outputs or ()), *(secret_outputs or ()), *(whole or ())):
@@ -79,9 +83,17 @@ class Result:
         outputs: Outputs | None = None,
         secret_outputs: Outputs | None = None,
         whole: Mapping[str, str | NotKept] | None = None,
+        chosen: Collection[str] = (),
     ) -> Result:
         """Return a successful result."""
-        return cls(success=True, message=message, outputs=outputs, secret_outputs=secret_outputs, whole=whole)
+        return cls(
+            success=True,
+            message=message,
+            outputs=outputs,
+            secret_outputs=secret_outputs,
+            whole=whole,
+            chosen=chosen,
+        )
 
     @classmethod
     def failed(cls, message: str, *, error: str = "", outputs: Outputs | None = None) -> Result:
@@ -131,6 +143,7 @@ def conclude_wait(
         outputs=result.outputs | {"done": done},
         secret_outputs=result.secret_outputs,
         whole=result.whole,
+        chosen=result.chosen,
     )
 
 

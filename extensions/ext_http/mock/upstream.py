@@ -93,7 +93,7 @@ class Forwarder:
         given = context.given.get("upstream")
         written = given.get("url") if isinstance(given, dict) else upstream.url
         target = parse(upstream.url, "upstream.url")
-        literal = isinstance(written, str) and host_is_literal(written, upstream.url)
+        literal = isinstance(written, str) and host_is_literal(context.with_chosen(written), upstream.url)
         guard = Guard(tuple(map(str.lower, allow)), target._replace(literal=literal).trusted)
         guard.check_host(target.origin.host, target.origin.port)
         self.url = target.url.partition("?")[0].rstrip("/")

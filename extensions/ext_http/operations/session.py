@@ -42,7 +42,8 @@ def session(args: SessionArgs, context: ext_sdk.Context) -> ext_sdk.Result:
     if args.base_url is not UNSET:
         check(args.base_url, "baseUrl")
         given = context.given.get("baseUrl")
-        stored.base_url, stored.base_given = args.base_url, given if isinstance(given, str) else args.base_url
+        stored.base_url = args.base_url
+        stored.base_given = context.with_chosen(given) if isinstance(given, str) else args.base_url
     headers = {name: scalar_text(value) for name, value in args.headers.items()}
     for name, secret in args.secret_headers.items():
         headers[name] = resolve_secret(secret, f"secretHeaders.{name}", context)

@@ -403,7 +403,7 @@ class PreparedRequest:
         given: object = self._context.given
         for name in ("auth", "oauth2", "tokenUrl"):
             given = given.get(name) if isinstance(given, dict) else None
-        literal = isinstance(given, str) and host_is_literal(given, url)
+        literal = isinstance(given, str) and host_is_literal(self._context.with_chosen(given), url)
         target = parse(url, "auth.oauth2.tokenUrl")._replace(literal=literal)
         guard = Guard(self._guard.allow, target.trusted)
         guard.check_host(target.origin.host, target.origin.port)
@@ -451,7 +451,7 @@ def _target_of(url: str, spec: RequestSpec, session: Session | None, context: ex
             problem = f"expected a URL with http:// or https://, found {url!r:.100} without a baseUrl"
             raise ext_sdk.InvalidArgs("url", f"{problem}; set one in the configuration or with `session`")
         url, given = base.rstrip("/") + url, f"{base_given.rstrip('/')}{given}"
-    target = parse(url)._replace(literal=isinstance(given, str) and host_is_literal(given, url))
+    target = parse(url)._replace(literal=isinstance(given, str) and host_is_literal(context.with_chosen(given), url))
     if spec.path_as_is:
         raw = raw_target(url)
         encoded = urlencode(query)

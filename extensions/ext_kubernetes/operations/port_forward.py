@@ -169,7 +169,9 @@ def port_forward(args: PortForward, context: ext_sdk.Context) -> ext_sdk.Result:
     forwards.add(forward)
     address = f"{LOOPBACK}:{forward.local}"
     outputs: Outputs = {"localPort": forward.local, "address": address, "pod": name, "port": port}
-    return ext_sdk.Result.ok(f"Forwarding {address} to port {port} of pod {name}", outputs=outputs)
+    message = f"Forwarding {address} to port {port} of pod {name}"
+    chosen = () if args.local_port else ("localPort", "address")
+    return ext_sdk.Result.ok(message, outputs=outputs, chosen=chosen)
 
 
 OPERATIONS = (ext_sdk.Operation("port-forward", port_forward, {"resource": "pod/nginx", "port": 80}),)

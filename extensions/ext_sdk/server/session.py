@@ -245,7 +245,9 @@ class Session:
             self.give_up(call)
         elif call.save_as:
             try:
-                self._variables.keep(call.context.place, call.save_as, result.kept, result.secret_outputs)
+                self._variables.keep(
+                    call.context.place, call.save_as, result.kept, result.secret_outputs, result.chosen
+                )
             except OSError as error:
                 call.context.log.warn(f"other extensions can't get the outputs of {call.save_as}: {error}")
         return result

@@ -51,6 +51,7 @@ class Kept(msgspec.Struct, omit_defaults=True):
         failed: the operation that failed and so unset the name, or "".
         values: values by key.
         reasons: reasons for which other values are not available, by key.
+        chosen: keys of the values that the extension has chosen itself.
     """
 
     extension: str
@@ -59,6 +60,7 @@ class Kept(msgspec.Struct, omit_defaults=True):
     failed: str = ""
     values: dict[str, str] = {}
     reasons: dict[str, str] = {}
+    chosen: list[str] = []
 
 
 class SharedValues:
@@ -81,16 +83,24 @@ class SharedValues:
         self._closed = False
         self._lock = threading.Lock()
 
-    def keep(self, place: Place, name: str, outputs: Mapping[str, str | NotKept], secret: Collection[str] = ()) -> None:
+    def keep(
+        self,
+        place: Place,
+        name: str,
+        outputs: Mapping[str, str | NotKept],
+        secret: Collection[str] = (),
+        chosen: Collection[str] = (),
+    ) -> None:
         """Share the outputs of an operation; they replace all earlier ones of that name.
 
         Args:
             secret: keys of secret outputs.
+            chosen: keys of outputs that the extension has chosen itself.
 
         Raises:
             OSError: they could not be written; earlier values of the name are removed.
         """
-        kept = Kept(self._extension, name, time.monotonic_ns())
+        kept = Kept(self._extension, name, time.monotonic_ns(), chosen=sorted(chosen))
         for key, value in outputs.items():
             if isinstance(value, NotKept):
                 kept.reasons[key] = value.reason

@@ -51,20 +51,30 @@ class Variables:
         self._values: dict[Place, dict[str, str | NotKept]] = {}
         self._long: dict[tuple[Place, str], int] = {}  # length of each long value, by place and reference, oldest first
         self._failed: dict[tuple[Place, str], str] = {}  # the operation that failed, by place and name
+        self._chosen: dict[tuple[Place, str], frozenset[str]] = {}  # keys of chosen outputs, by place and name
         self._generated: dict[tuple[Place, str], str] = {}  # by place and reference: `uuid.ANY`
         self._lock = threading.Lock()
 
-    def keep(self, place: Place, name: str, outputs: Mapping[str, str | NotKept], secret: Collection[str] = ()) -> None:
+    def keep(
+        self,
+        place: Place,
+        name: str,
+        outputs: Mapping[str, str | NotKept],
+        secret: Collection[str] = (),
+        chosen: Collection[str] = (),
+    ) -> None:
         """Keep outputs under a name; they replace all earlier outputs of that name.
 
         Args:
             secret: keys of secret outputs, which are not shared.
+            chosen: keys of outputs that the extension has chosen itself.
 
         Raises:
             OSError: they are kept, but could not be shared.
         """
         with self._lock:
             self._unset(place, name)
+            self._chosen[place, name] = frozenset(chosen)
             for key, value in outputs.items():
                 reference = f"{name}.{key}"
                 size = 0 if isinstance(value, NotKept) else len(value)
@@ -82,7 +92,7 @@ class Variables:
                     f"values are kept; refer to it earlier, or {_CAPTURE}"
                 )
         if self._shared:
-            self._shared.keep(place, name, outputs, secret)
+            self._shared.keep(place, name, outputs, secret, chosen)
 
     def fail(self, place: Place, name: str, operation: str) -> None:
         """Unset a name, because the operation that was to set it failed."""
@@ -96,6 +106,7 @@ class Variables:
     def _unset(self, place: Place, name: str) -> None:
         self._times[place, name] = time.monotonic_ns()
         self._failed.pop((place, name), None)
+        self._chosen.pop((place, name), None)
         known = self._values.setdefault(place, {})
         for reference in [key for key in known if key.startswith(f"{name}.")]:
             del known[reference]
@@ -103,7 +114,15 @@ class Variables:
 
     def expansion(self, place: Place) -> Expansion:
         """Return an object that replaces references by the values of a place."""
-        return Expansion(partial(self._value, place), partial(self._known, place))
+        return Expansion(partial(self._value, place), partial(self._known, place), partial(self._is_chosen, place))
+
+    def _is_chosen(self, place: Place, reference: Reference) -> bool:
+        """Return True for a reference to an output that an extension has chosen itself."""
+        with self._lock:
+            chosen = self._chosen.get((place, reference.name), frozenset())
+            at = self._times.get((place, reference.name), 0)
+        other = self._shared.find(place, reference.name, later_than=at) if self._shared else None
+        return reference.key in (other.chosen if other else chosen)
 
     def _value(self, place: Place, reference: Reference) -> str | None:
         """Return the value of a reference; None if its default is to be used. Raises NoValue."""

@@ -65,6 +65,7 @@ def start(args: Start, context: ext_sdk.Context) -> ext_sdk.Result:
     ready`. Tasks that share a directory share process names unless each has a `scope`.
     """
     port = _free_port() if args.port == "auto" else None if args.port is UNSET else args.port
+    chosen = frozenset({"port"} if args.port == "auto" else ())
     process = _process(args, context, port)
     with Searcher() as searcher:
         conditions = [] if process.ready is None else conditions_of(process.ready, process, context, searcher)
@@ -83,6 +84,7 @@ def start(args: Start, context: ext_sdk.Context) -> ext_sdk.Result:
                     f"{error.message}; it continues to run: `wait` for it with `for: ready`",
                     outputs=outputs_of(process),
                 )
+                pending.chosen = chosen
                 return ext_sdk.conclude_wait(pending, args.on_timeout, timed_out=True, last_seen=error.missing)
             over = process.ended if process.kept else process.exited
             stopped = "" if over else "it was stopped"
@@ -97,7 +99,7 @@ def start(args: Start, context: ext_sdk.Context) -> ext_sdk.Result:
             raise
     ready = "" if process.ready is None else f", ready after {process.so_far().duration}"
     message = f"started {args.name}: {process.command.label} (pid {process.pid}){ready}"
-    return ext_sdk.Result.ok(message, outputs=outputs_of(process) | {"done": True})
+    return ext_sdk.Result.ok(message, outputs=outputs_of(process) | {"done": True}, chosen=chosen)
 
 
 def _process(args: Start, context: ext_sdk.Context, port: int | None) -> Process:
