@@ -141,6 +141,11 @@ def retry_until_deadline(call: Callable[[], T], deadline: ext_sdk.Deadline) -> T
     return results[-1]
 
 
+def same_step(args: ext_sdk.Args) -> dict[str, object]:
+    """Return the arguments that the next step must have, too, to continue this one."""
+    return {name: getattr(args, name) for name in args.__struct_fields__ if name not in {"timeout", "on_timeout"}}
+
+
 class Unfinished:
     """Work of this workdir and scope that a step began and, with `onTimeout: ok`, left to the next one; thread-safe."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
 
 from msgspec import UNSET, Meta, UnsetType
 
@@ -14,11 +14,13 @@ from ext_kubernetes.manifests.bulk import catching, combined_failure, resolve_ma
 from ext_kubernetes.manifests.sources import SOURCES, Expand, File, Inline, Kustomize, Recursive, Url, manifests_of
 from ext_kubernetes.manifests.write import DryRun  # noqa: TC001 - msgspec reads it
 from ext_kubernetes.objects.fields import text
-from ext_kubernetes.polling import Unfinished
+from ext_kubernetes.polling import Unfinished, same_step
 from ext_kubernetes.targets import OwnNamespaces, TargetArgs, TimeLimitOfWait, target_of
 from ext_kubernetes.waiting.deletion import MOST_NAMED, DeletedObject, DeletionTimedOut, send_delete, wait_for_deletion
 
 if TYPE_CHECKING:
+    from collections.abc import Hashable
+
     from ext_kubernetes.api.client import Client
     from ext_kubernetes.objects.fields import Outputs
     from ext_kubernetes.objects.yaml_loader import Object
@@ -72,25 +74,22 @@ def delete(args: Delete, context: ext_sdk.Context) -> ext_sdk.Result:
     """Delete objects by name, selector or manifest, and wait until they are gone.
 
     A new object of the same name is neither deleted nor waited for. An object given by `kind` and `metadata` is waited
-    for only with `wait: true`. After a step with `onTimeout: ok`, the next one succeeds also if the objects are gone.
+    for only with `wait: true`. After a step with `onTimeout: ok`, the same one only waits for these objects.
     """
     client = client_for(context, args)
-    chosen, plural = _choose(args, context, client)
-    unfinished = context.state(Unfinished)
+    chosen, plural, where = _choose(args, context, client)
+    unfinished, key = context.state(Unfinished), (client.server, "delete", repr(same_step(args)), where)
+    previous = unfinished.take(key, _Deleted)
 
     def send(item: DeletedObject) -> DeletedObject:
-        previous = unfinished.take((client.server, item._replace(uid="")), DeletedObject)
-        try:
-            with error_context(f"failed to delete {item}"):
-                return _delete(item, args, context, client)
-        except NotFound:
-            if previous is None:
-                raise
-            return previous  # deleted since the previous step, which did not wait for its end
+        with error_context(f"failed to delete {item}"):
+            return _delete(item, args, context, client)
 
     # A failure does not stop the other deletions, because this may be the cleanup of a task. The objects of a manifest
     # are deleted in order; those of a selector have none.
     attempt = catching(send)
+    if previous:  # what exists now under their names, or is selected now, is new
+        chosen, attempt = previous.items, lambda item: item
     results = run_parallel(attempt, chosen) if args.selects else [attempt(item) for item in chosen]
     deleted = [result for result in results if isinstance(result, DeletedObject)]
     failed = [
@@ -111,40 +110,45 @@ def delete(args: Delete, context: ext_sdk.Context) -> ext_sdk.Result:
             outputs=outputs,
         )
     if not args.dry_run and (args.wait if args.wait is not UNSET else not args.kind):
+        if deleted:
+            unfinished.keep(args.on_timeout, key, _Deleted(deleted))
         try:
             wait_for_deletion(deleted, context, client)
         except DeletionTimedOut as error:
             failure = ext_sdk.Result.of_failure(error)
-            _keep_for_next_step(error.left, args, context, client)
             failure.outputs |= {"count": str(len(deleted)), "resources": "\n".join(map(str, deleted))}
             return ext_sdk.conclude_wait(failure, args.on_timeout, timed_out=error.timed_out, last_seen=error.last_seen)
         outputs["done"] = True
-        _keep_for_next_step(deleted, args, context, client)
     if not deleted and missing:
         return ext_sdk.Result.ok(f"{missing} not found (ignored)", outputs=outputs)
     subject = str(deleted[0]) if len(deleted) == 1 else f"{len(deleted)} {plural}"
     return ext_sdk.Result.ok(f"{'Would delete' if args.dry_run else 'Deleted'} {subject}", outputs=outputs)
 
 
-def _keep_for_next_step(items: list[DeletedObject], args: Delete, context: ext_sdk.Context, client: Client) -> None:
-    """Keep the objects, so that the next step with the same names succeeds also if they are gone."""
-    for item in () if args.selects else items:
-        context.state(Unfinished).keep(args.on_timeout, (client.server, item._replace(uid="")), item)
+class _Deleted(NamedTuple):
+    """Objects that a step with `onTimeout: ok` has deleted; the next one only waits for their end."""
+
+    items: list[DeletedObject]
 
 
-def _choose(args: Delete, context: ext_sdk.Context, client: Client) -> tuple[list[DeletedObject], str]:
-    """Return the objects to delete, and a plural noun for them. An object without uid is deleted by name."""
+def _choose(args: Delete, context: ext_sdk.Context, client: Client) -> tuple[list[DeletedObject], str, Hashable]:
+    """Return the objects to delete, a plural noun for them, and their names, or the namespace of selected ones.
+
+    An object without uid is deleted by name.
+    """
     if not (args.resource or args.kind):
         manifests = manifests_of(args, context)
         resolved = [resolve_manifest(manifest, context, client, args.namespace) for manifest in reversed(manifests)]
         if nameless := [str(item) for item in resolved if not item.name]:
             raise ext_sdk.OperationFailed(f"{nameless[0]} can't be deleted: its manifest has no metadata.name")
-        return [DeletedObject(item.resource, item.namespace, item.name, "") for item in resolved], "objects"
+        named = [DeletedObject(item.resource, item.namespace, item.name, "") for item in resolved]
+        return named, "objects", tuple(named)
     if sources := [name for name in SOURCES if getattr(args, name) not in ("", UNSET)]:
         raise ext_sdk.InvalidArgs(sources[0], "expected a manifest or a resource, found both")
     target = target_of(args, context, client, named=not args.selects)
     if not args.selects:
-        return [DeletedObject(target.resource, target.namespace, target.name, "")], target.plural
+        named = [DeletedObject(target.resource, target.namespace, target.name, "")]
+        return named, target.plural, tuple(named)
     if target.name:
         raise ext_sdk.InvalidArgs("selector", f"expected a kind without a name, found {target}")
     query = [("labelSelector", args.selector)] if args.selector else []
@@ -157,7 +161,7 @@ def _choose(args: Delete, context: ext_sdk.Context, client: Client) -> tuple[lis
         ]
     keys = ("namespace", "name", "uid")
     chosen = [DeletedObject(resource, *(text(item, "metadata", key) for key in keys)) for resource, item in listed]
-    return chosen, target.plural
+    return chosen, target.plural, target.namespace
 
 
 def _delete(item: DeletedObject, args: Delete, context: ext_sdk.Context, client: Client) -> DeletedObject:

@@ -15,7 +15,7 @@ from ext_kubernetes.objects.kubectl_jsonpath import PathFailed, problem, text_of
 from ext_kubernetes.objects.matching import WrongPattern, check_pattern, differences
 from ext_kubernetes.objects.secret_data import Hidden, has_hidden, masked
 from ext_kubernetes.objects.yaml_loader import Json
-from ext_kubernetes.polling import Unfinished
+from ext_kubernetes.polling import Unfinished, same_step
 from ext_kubernetes.waiting.deletion import DeletedObject, DeletionTimedOut, wait_for_deletion
 from ext_kubernetes.waiting.failure_report import wait_until_ready
 from ext_kubernetes.waiting.waiter import Timeout  # noqa: TC001 - msgspec reads it
@@ -263,11 +263,6 @@ class _Left(NamedTuple):
     given: dict[str, object]
 
 
-def _same_step(args: ChartArgs | HelmRollback | HelmUninstall) -> dict[str, object]:
-    """Return the arguments that the next step must have, too, to continue this one."""
-    return {name: getattr(args, name) for name in args.__struct_fields__ if name not in {"timeout", "on_timeout"}}
-
-
 def _change(
     verb: str,
     args: ChartArgs | HelmRollback,
@@ -281,7 +276,7 @@ def _change(
         start: starts helm.
         read: returns the result of helm.
     """
-    helm, unfinished, given = Helm(args, args.namespace, context), context.state(Unfinished), _same_step(args)
+    helm, unfinished, given = Helm(args, args.namespace, context), context.state(Unfinished), same_step(args)
     key = (helm.client.server, f"helm-{verb}", helm.namespace, getattr(args, "name", ""))
     changed = unfinished.take(key, _Changed)
     if changed is None or changed.given != given or not _is_current(changed, helm):
@@ -327,7 +322,7 @@ def _finish(
     accept: str = "",
 ) -> Ran | None:
     """Run helm to its end, or the helm that a previous step left running; return None if it is left running."""
-    unfinished, given = context.state(Unfinished), _same_step(args)
+    unfinished, given = context.state(Unfinished), same_step(args)
     release = (key[0], "helm-running", *key[2:])
     left = unfinished.take(release, _Left)
     if left is not None and (left.verb, left.given) != (verb, given):

@@ -62,6 +62,8 @@ class Nodes:
         if self._args.selector:
             return read(self.target, self._args.selector, self._context, self._client, ignore_not_found=ignored)
         given = [self._args.node] if isinstance(self._args.node, str) else self._args.node
+        if not given:
+            raise ext_sdk.InvalidArgs("node", "expected names of nodes, found an empty list")
         if not all(name.removeprefix("node/") for name in given):  # the path of an empty name is that of all nodes
             raise ext_sdk.InvalidArgs("node", "expected names of nodes, found an empty one")
         found: list[Object] = []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
@@ -95,8 +96,8 @@ def run_job(args: RunJob, context: ext_sdk.Context) -> ext_sdk.Result:
     """Run a Job to completion or failure, and output its log and exit code.
 
     Fails early if its pod can't start: the image can't be pulled, or no node can run it. After a step with
-    `onTimeout: ok`, the next one with the same `name` and the same Job continues to wait for it, or reads its result
-    again if it has ended. It does not start the Job again, unless the Job was deleted, such as by `cleanup`.
+    `onTimeout: ok`, the next one with the same Job continues to wait for it, or reads its result again if it has ended.
+    It does not start the Job again, unless the Job was deleted, such as by `cleanup`.
     """
     client = client_for(context, args)
     job = _job_of_cronjob(args, context, client) if args.from_ else job_of(args, context)
@@ -104,9 +105,9 @@ def run_job(args: RunJob, context: ext_sdk.Context) -> ext_sdk.Result:
     resource = client.discovery.resource("jobs", "batch/v1", deadline=context.deadline)
     job["metadata"] = members(job, "metadata") | {"namespace": namespace}
     name, unfinished = text(job, "metadata", "name"), context.state(Unfinished)
-    key = (client.server, "run-job", namespace, name)
-    previous = unfinished.take(key, _PreviousRun) if name else None
-    uid = previous.uid if previous and previous.job == job else ""
+    key = (client.server, "run-job", namespace, name or json.dumps(job, sort_keys=True))
+    previous = unfinished.take(key, _PreviousRun)
+    name, uid = (previous.name, previous.uid) if previous and previous.job == job else (name, "")
     if not uid or uid != _uid_of(Target(resource, namespace, name), context, client):
         query = [("fieldManager", MANAGER), ("fieldValidation", "Strict")]
         with error_context("failed to create the job"), advising("Choose another name, or omit it"):
@@ -119,7 +120,7 @@ def run_job(args: RunJob, context: ext_sdk.Context) -> ext_sdk.Result:
         with error_context(f"failed to wait for {target}"):
             result = _JobRun(args, target, context, client).result()
         pending = result.success and result.outputs["done"] == "false"
-        unfinished.keep(args.on_timeout, key, _PreviousRun(job, uid))
+        unfinished.keep(args.on_timeout, key, _PreviousRun(job, name, uid))
         return result
     finally:
         if args.cleanup and not pending:
@@ -136,6 +137,7 @@ class _PreviousRun(NamedTuple):
     """Job of a step with `onTimeout: ok`."""
 
     job: Object
+    name: str
     uid: str
 
 

@@ -91,6 +91,32 @@ def test_a_deletion_continues_in_the_next_step(kube: Extension, api: FakeApi) ->
     assert "not found" in kube.failed("delete", args)
 
 
+CHOICES = [
+    {"resource": "cm/held"},
+    {"resource": "cm", "selector": "a=b"},
+    {"manifest": {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "held"}}},
+]
+
+
+@pytest.mark.parametrize("hold", [True, False])
+@pytest.mark.parametrize("args", CHOICES)
+def test_a_deletion_is_not_repeated_for_a_new_object(
+    kube: Extension, api: FakeApi, args: dict[str, object], hold: bool
+) -> None:
+    metadata = {"name": "held", "labels": {"a": "b"}}
+    api.put("configmaps", {"metadata": metadata | ({"finalizers": ["example.com/hold"]} if hold else {})})
+    first = kube.ok("delete", args | SOON)
+    assert (first["done"], first["count"]) == ("false" if hold else "true", "1")
+    if hold:
+        kube.ok("patch", {"resource": "cm/held", "patch": {"metadata": {"finalizers": None}}})
+    api.put("configmaps", {"metadata": metadata, "data": {"new": "yes"}})
+    second = kube.ok("delete", args)
+    assert (second["message"], second["count"]) == ("Deleted ConfigMap/held", "1")
+    assert api.get("configmaps", "held") is not None
+    kube.ok("delete", args)
+    assert api.get("configmaps", "held") is None
+
+
 STEPS = [
     ("delete", {"resource": "cm/it"}, "not found"),
     ("delete-namespace", {"name": "it"}, "not found"),

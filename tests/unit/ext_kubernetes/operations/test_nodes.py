@@ -43,6 +43,13 @@ def test_a_missing_node_is_a_failure_unless_ignored(kube: Extension) -> None:
     assert kube.ok("cordon", {"selector": "zone=none", "ignoreNotFound": True})["count"] == "0"
 
 
+@pytest.mark.parametrize("operation", ["cordon", "uncordon", "drain", "taint"])
+def test_an_empty_list_of_nodes_is_refused(kube: Extension, operation: str) -> None:
+    more = {"taints": ["gpu:NoExecute"]} if operation == "taint" else {}
+    args = {"node": [], "ignoreNotFound": True} | more
+    assert "node: expected names of nodes, found an empty list" in kube.refused(operation, args)
+
+
 def test_taints_are_added_changed_and_removed(kube: Extension, api: FakeApi) -> None:
     given = ["gpu=yes:NoSchedule", "gpu=yes:NoExecute", "old:PreferNoSchedule"]
     assert kube.ok("taint", {"node": "a", "taints": given})["taints"] == "\n".join(given)

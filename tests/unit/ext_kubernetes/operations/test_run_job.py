@@ -69,6 +69,17 @@ def test_the_step_after_one_with_on_timeout_ok_reads_the_same_job(kube: Extensio
     assert "already exists" in kube.failed("run-job", args)
 
 
+def test_a_job_with_a_generated_name_continues_in_the_next_step(kube: Extension, api: FakeApi) -> None:
+    args: dict[str, object] = {"image": "busybox"}
+    other = {"image": "other", "timeout": "100ms", "onTimeout": "ok"}
+    first = kube.ok("run-job", args | {"timeout": "100ms", "onTimeout": "ok"})
+    assert (first["done"], kube.ok("run-job", other)["name"] != first["name"]) == ("false", True)
+    second = kube.failed("run-job", args | {"timeout": "100ms"})
+    assert f"Job/{first['name']} did not succeed" in second
+    api.job_exit = 0
+    assert kube.ok("run-job", args)["name"] != first["name"]
+
+
 def test_a_job_that_was_deleted_after_its_step_is_run_again(kube: Extension, api: FakeApi) -> None:
     api.job_exit = 0
     args: dict[str, object] = {"image": "busybox", "name": "it", "onTimeout": "ok"}
