@@ -224,7 +224,7 @@ OUTPUTS = {
     },
     "events": {
         "count": "number of events",
-        "events": "the events, one per line, the latest first",
+        "events": "the events, one per line, the latest first; each names its object unless `resource` names it",
         "reasons": "their reasons, separated by commas",
     }
     | DONE_IF_WAITED
@@ -419,6 +419,7 @@ FAILURES = {
     "assert": ("the object does not match before `timeout`; the error lists the differences", KIND, NAMESPACE, SERVER),
     "rollout": (
         "the rollout is not complete before `timeout`",
+        f"{IGNORABLE}, which `action: status` refuses, because it waits for the object",
         HOPELESS,
         "the previous revision, or the given one, does not exist",
         "it is paused, and a restart or undo is requested",

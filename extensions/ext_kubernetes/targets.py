@@ -62,7 +62,7 @@ class OwnNamespaces:
         self._created: list[Created] = []
         self._deleted: set[str] = set()  # uids that can no longer be the default
         self._gone: set[str] = set()  # uids that need no further deletion
-        self._failed = False  # a create-namespace failed, and its task may yet clean up
+        self._failed = ""  # reason of a create-namespace that failed and whose task may yet clean up
         self._failed_use: tuple[int, str] = (0, "")  # turn and reason of the last failure with `use: true`
 
     def created(self, name: str, uid: str, *, prefix: str, used: bool, server: str = "", adopted: bool = False) -> None:
@@ -79,7 +79,7 @@ class OwnNamespaces:
         """Record a create-namespace that failed; `pending`: the task is expected to call it again."""
         with self._lock:
             self._turns += 1
-            self._failed |= not pending
+            self._failed = self._failed if pending else reason or "unknown"
             if used:
                 self._failed_use = (self._turns, reason)
 
@@ -100,12 +100,21 @@ class OwnNamespaces:
     def cleaned_up(self) -> None:
         """Record a cleanup without namespaces to delete: the task whose create-namespace failed has ended, if any."""
         with self._lock:
-            self._failed = False
+            self._failed = ""
 
     def names(self) -> set[str]:
         """Return the names of all generated namespaces, including deleted ones."""
         with self._lock:
             return {created.name for created in self._created if created.prefix}
+
+    def deleted_names(self, server: str) -> list[str]:
+        """Return the names of the namespaces of a server that were deleted, in the order of their creation."""
+        with self._lock:
+            return [
+                created.name
+                for created in self._created
+                if created.used and not created.adopted and created.server == server and created.uid in self._deleted
+            ]
 
     def generated(self) -> list[Created]:
         """Return the generated namespaces that are still to be deleted, in the order of their creation."""
@@ -169,7 +178,7 @@ class OwnNamespaces:
         raise ext_sdk.OperationFailed(
             f"no namespace was deleted: {reason}",
             error=f"no namespace was deleted, because any of these may be another task's ({reason}): {listed(left)}; "
-            f"name those to delete, or {APART}",
+            f"name those to delete, or {APART}{f'. The failure: {self._failed}' if self._failed else ''}",
             outputs={"left": "\n".join(created.name for created in left)},
         )
 

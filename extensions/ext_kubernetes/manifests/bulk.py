@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 import ext_sdk
 from ext_kubernetes.api.errors import SomeFailed, UnknownKind
 from ext_kubernetes.objects.fields import identity, items, members, named, text
-from ext_kubernetes.objects.yaml_loader import UNREPLACED
+from ext_kubernetes.objects.yaml_loader import QUOTED, UNREPLACED
 from ext_kubernetes.polling import Verdict, wait_until
 from ext_kubernetes.targets import namespace_of
 
@@ -248,6 +248,8 @@ def try_send(item: Item, send: Callable[[], tuple[Object, str]]) -> Outcome:
     except ext_sdk.OperationFailed as failure:
         if "${" in repr(item.object):
             failure.error += UNREPLACED
+        elif "expected numeric" in failure.error:
+            failure.error += QUOTED
         return Outcome(item, {}, "failed", failure)
     return Outcome(item, stored, action)
 

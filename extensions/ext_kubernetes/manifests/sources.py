@@ -42,7 +42,7 @@ Inline = Annotated[
 Expand = Annotated[
     bool,
     Meta(
-        description="Replace ${NAME.key} in `file` or `manifest`. An unquoted one in YAML text may become a number or "
+        description="Replace ${NAME.key} in the manifest. An unquoted one in YAML text may become a number or "
         "boolean; a value never adds structure"
     ),
 ]
@@ -108,7 +108,7 @@ def manifests_of(args: Sources, context: ext_sdk.Context) -> list[Manifest]:
     try:
         manifests = [Manifest(item, place) for item, place in _objects(given[0], args, context)]
     except (NotYaml, NotAnObject) as error:
-        unreplaced = UNREPLACED if isinstance(args.manifest, str) and "${" in args.manifest else ""
+        unreplaced = UNREPLACED if not args.expand and "${" in str(args.manifest) else ""
         raise ext_sdk.OperationFailed("the manifest can't be used", error=f"{error}{unreplaced}") from error
     if not manifests:
         raise ext_sdk.OperationFailed("the manifest is empty", error=f"{given[0]}: expected an object, found none")

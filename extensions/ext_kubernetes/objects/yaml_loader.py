@@ -21,6 +21,11 @@ UNREPLACED = (  # hint for the failure of a manifest with a reference in it
     "; `${NAME.key}` is replaced in a manifest only with `expand: true`"
 )
 
+QUOTED = (  # hint for a string at the place of a number
+    "; a quoted value is a string, and so is `${NAME.key}` in a manifest that is an object; in YAML text an unquoted "
+    "`${NAME.key}` becomes a number"
+)
+
 
 NotYaml = documents.NotYaml
 

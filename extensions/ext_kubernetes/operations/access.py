@@ -109,7 +109,7 @@ def auth_can_i(args: AuthCanI, context: ext_sdk.Context) -> ext_sdk.Result:
     reason = text(status, "reason") or text(status, "evaluationError")
     scope = f"in namespace {args.namespace}" if args.namespace else "cluster-wide"
     verdict = "allowed" if allowed else "denied"
-    action = f"{args.as_ or 'you'} can {args.verb} {args.resource} {scope}: {verdict}"
+    action = f"{args.as_ or args.as_user or 'you'} can {args.verb} {args.resource} {scope}: {verdict}"
     outputs: Outputs = {"allowed": allowed, "reason": reason}
     expected = UNSET if isinstance(args.expect, UnsetType) else args.expect.allowed
     if expected is not UNSET and expected is not allowed:
@@ -175,7 +175,9 @@ def _list_rules(args: AuthCanI, context: ext_sdk.Context, client: Client) -> ext
         "rules": "\n".join(rules),
         "incomplete": status.get("incomplete") is True,
     }
-    return ext_sdk.Result.ok(f"{len(rules)} rules apply to you in namespace {namespace}", outputs=outputs)
+    return ext_sdk.Result.ok(
+        f"{len(rules)} rules apply to {args.as_user or 'you'} in namespace {namespace}", outputs=outputs
+    )
 
 
 SHORTEST = ext_sdk.Duration.parse("10m")  # lifetime of a token that the server accepts

@@ -21,7 +21,7 @@ from ext_kubernetes.objects.readiness import describe_container, readiness_of
 from ext_kubernetes.objects.secret_data import FIELDS, PLACEHOLDER
 from ext_kubernetes.pods import read_log
 from ext_kubernetes.targets import TimeLimit, namespace_of
-from ext_kubernetes.waiting.failure_report import describe_age, event_time
+from ext_kubernetes.waiting.failure_report import describe_age, event_time, involved
 from ext_sdk.core.text import counted
 from ext_sdk.files import Workdir, os_errors
 
@@ -229,11 +229,6 @@ def describe_pod(pod: Object) -> list[str]:
     place = f"  phase {text(pod, 'status', 'phase')}, node {node}"
     containers = map(describe_container, container_statuses(pod))
     return [head, place, *conditions, *(f"  {line}" for line in containers if line not in head)]
-
-
-def involved(event: Object) -> str:
-    """Return the kind and name of the object that an event is about."""
-    return "/".join(text(event, "involvedObject", key) for key in ("kind", "name"))
 
 
 def event_line(event: Object) -> str:

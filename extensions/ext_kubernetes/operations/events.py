@@ -64,6 +64,7 @@ def events(args: EventsArgs, context: ext_sdk.Context) -> ext_sdk.Result:
     if about is not None:
         fields |= {("involvedObject", "name"): about.name}
         kinds = {resource.kind for resource in about.resources}
+    named = not (about and about.name)
     matching: list[Object] = []
     selected: set[str] = set()  # uids of the objects with the labels, including those that are deleted meanwhile
 
@@ -89,14 +90,14 @@ def events(args: EventsArgs, context: ext_sdk.Context) -> ext_sdk.Result:
             found = read(about, args.selector, context, client, ignore_not_found=True)
             selected.update(text(item, "metadata", "uid") for item in found)
         matching[:] = sorted(filter(is_wanted, objects), key=event_time, reverse=True)
-        newest = "; ".join(describe_event(event) for event in matching[:2])
+        newest = "; ".join(describe_event(event, named=named) for event in matching[:2])
         return Verdict(
             done=not count_failures(), status=f"{counted(len(matching), 'event')}{f': {newest}' if newest else ''}"
         )
 
     with error_context(f"failed to list events in namespace {namespace}"):
         result = wait_for(target, evaluate, context, client)
-    lines = [describe_event(event) for event in matching]
+    lines = [describe_event(event, named=named) for event in matching]
     outputs: Outputs = {
         "count": len(matching),
         "events": "\n".join(lines),

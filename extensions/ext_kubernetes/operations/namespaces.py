@@ -44,6 +44,9 @@ NAME_MOST = 63
 BEING_DELETED = "object is being deleted"  # in the message of AlreadyExists
 MOST_PODS = 10  # named in an error
 
+KILL = ". `gracePeriod: 0` kills pods immediately"
+HELD = ". Pods with finalizers remain until these are removed"
+
 TAKEN = "Set `ifExists: use` or `ifExists: replace`, choose another `name`, or use `prefix` to generate an unused name"
 
 GracePeriod = Annotated[
@@ -96,7 +99,7 @@ class DeleteNamespace(ClusterArgs):
         str,
         Meta(
             description="Name of the namespace; default: the one that create-namespace created in this workdir and "
-            "scope, if it is the only one and no create-namespace has failed since"
+            "scope, if it is the only one and no create-namespace has failed"
         ),
     ] = ""
     ignore_not_found: Annotated[bool, Meta(description="Treat a missing namespace as success")] = False
@@ -181,6 +184,8 @@ def delete_namespace(args: DeleteNamespace, context: ext_sdk.Context) -> ext_sdk
     missing = f"namespace {name} not found"
     if not name:
         missing = "no namespace to delete: create-namespace left none in this workdir and scope"
+        if names := own.deleted_names(client.server):
+            missing = f"no namespace to delete; already deleted: {', '.join(names)}"
     if name:
         deleted = _delete(name, args.grace_period, context, client) or deleted
     outputs: Outputs = {"namespace": name} | ({"done": True} if args.wait else {})
@@ -310,12 +315,18 @@ def _delete(
     return deleted
 
 
-def _wait_for_deletion(deleted: list[DeletedObject], context: ext_sdk.Context, client: Client) -> None:
-    """Wait until namespaces are gone. Raises DeletionTimedOut, which names the remaining pods."""
+def _wait_for_deletion(
+    deleted: list[DeletedObject], context: ext_sdk.Context, client: Client, advice: str = KILL
+) -> None:
+    """Wait until namespaces are gone. Raises DeletionTimedOut, which names the remaining pods.
+
+    Args:
+        advice: for pods that have not been killed.
+    """
     try:
         wait_for_deletion(deleted, context, client)
     except DeletionTimedOut as error:
-        remaining = ""
+        remaining, advices = "", set[str]()
         for namespace in error.left:
             path = core_path("pods", namespace.name)
             try:
@@ -323,21 +334,25 @@ def _wait_for_deletion(deleted: list[DeletedObject], context: ext_sdk.Context, c
             except KubernetesError:
                 continue
             more = f" and {len(pods) - MOST_PODS} more" if len(pods) > MOST_PODS else ""
+            for pod in pods:
+                killed = at(pod, "metadata", "deletionGracePeriodSeconds") == 0
+                advices.add(advice if not killed else HELD if at(pod, "metadata", "finalizers") else "")
             if pods:
                 described = ", ".join(map(_describe_pod, pods[:MOST_PODS]))
                 remaining += f"; pods left in {namespace.name}: {described}{more}"
-        error.error += f"{remaining}. `gracePeriod: 0` kills pods immediately" if remaining else ""
+        error.error += "".join([remaining, *sorted(advices)])
         raise
 
 
 def _describe_pod(pod: Object) -> str:
     """Return the name of a pod, and the reasons why it still exists."""
     reasons = []
-    if (seconds := at(pod, "metadata", "deletionGracePeriodSeconds")) is not None:
-        reasons.append(f"grace period {seconds} s")
-    elif not text(pod, "metadata", "deletionTimestamp"):
-        reasons.append("not being deleted")
     finalizers = at(pod, "metadata", "finalizers")
+    seconds = at(pod, "metadata", "deletionGracePeriodSeconds")
+    if seconds is not None and (seconds or not finalizers):
+        reasons.append(f"grace period {seconds} s")
+    elif seconds is None and not text(pod, "metadata", "deletionTimestamp"):
+        reasons.append("not being deleted")
     if isinstance(finalizers, list) and finalizers:
         reasons.append(f"finalizers {', '.join(map(str, finalizers))}")
     reason = f" ({'; '.join(reasons)})" if reasons else ""
@@ -369,7 +384,7 @@ def _adopt(args: CreateNamespace, context: ext_sdk.Context, client: Client) -> O
         context.log.info(f"Deleting the existing namespace {args.name}")
         deleted = _delete(args.name, 0, context, client)
     if deleted is not None:
-        _wait_for_deletion([deleted], context, client)
+        _wait_for_deletion([deleted], context, client, KILL.replace("kills", "of delete-namespace kills"))
         context.state(OwnNamespaces).deleted(deleted.uid, gone=True)
     return None
 

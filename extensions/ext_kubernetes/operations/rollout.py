@@ -34,6 +34,7 @@ HASH = "pod-template-hash"
 JSON_PATCH = "application/json-patch+json"
 KINDS = ("Deployment", "StatefulSet", "DaemonSet")
 ONLY_DEPLOYMENTS = ("pause", "resume")
+BEFORE = " in a previous step"  # in the message of a step that continues
 
 
 class Rollout(TargetArgs):
@@ -133,7 +134,7 @@ def _act(args: Rollout, target: Target, context: ext_sdk.Context, client: Client
     if previous is None or previous.version != _version_of(target, context, client):
         message, outputs = ACTIONS[args.action](args, target, context, client)
     else:
-        message, outputs = previous.message, previous.outputs
+        message, outputs = previous.message.removesuffix(BEFORE) + BEFORE, previous.outputs
     if args.wait and args.on_timeout == "ok":
         unfinished.keep(args.on_timeout, key, _Begun(message, outputs, _version_of(target, context, client)))
     return message, outputs

@@ -110,7 +110,11 @@ def run_job(args: RunJob, context: ext_sdk.Context) -> ext_sdk.Result:
     name, uid = (previous.name, previous.uid) if previous and previous.job == job else (name, "")
     if not uid or uid != _uid_of(Target(resource, namespace, name), context, client):
         query = [("fieldManager", MANAGER), ("fieldValidation", "Strict")]
-        with error_context("failed to create the job"), advising("Choose another name, or omit it"):
+        advice = "Choose another name, or omit it"
+        if previous and previous.job != job:
+            source = f"{args.from_} has changed" if args.from_ else "its arguments differ"
+            advice = f"A previous step started it from another template: {source}. Choose another name, or delete it"
+        with error_context("failed to create the job"), advising(advice):
             path = resource.path(namespace)
             created = client.request("POST", path, query=query, body=job, deadline=context.deadline)
         name, uid = text(created, "metadata", "name"), text(created, "metadata", "uid")

@@ -274,12 +274,18 @@ def event_time(event: Object) -> str:
     return series or text(event, "lastTimestamp") or text(event, "eventTime") or text(event, "firstTimestamp")
 
 
-def describe_event(event: Object) -> str:
-    """Return an event as a line: `5 s ago Warning BackOff (3 times): …`."""
+def describe_event(event: Object, *, named: bool = False) -> str:
+    """Return an event as a line: `5 s ago Warning BackOff (3 times): …`; if named, `5 s ago Pod/web: Warning …`."""
     count = number(event, "series", "count") or number(event, "count")
     times = f" ({count} times)" if count > 1 else ""
     reason, message = text(event, "reason"), text(event, "message").strip()
-    return f"{describe_age(event_time(event))} ago {text(event, 'type')} {reason}{times}: {message}"
+    about = f"{involved(event)}: " if named else ""
+    return f"{describe_age(event_time(event))} ago {about}{text(event, 'type')} {reason}{times}: {message}"
+
+
+def involved(event: Object) -> str:
+    """Return the kind and name of the object that an event is about."""
+    return "/".join(text(event, "involvedObject", key) for key in ("kind", "name"))
 
 
 def describe_age(timestamp: str) -> str:

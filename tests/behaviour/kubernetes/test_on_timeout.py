@@ -164,5 +164,6 @@ def test_a_restart_is_awaited_in_several_steps(kube: Extension, api: FakeApi) ->
     api.put("deployments", restarted | AVAILABLE)
     second = kube.ok("rollout", args | {"onTimeout": "ok"})
     assert (second["done"], second["restartedAt"]) == ("true", first["restartedAt"])
+    assert second["message"].startswith("Restarted Deployment/web in a previous step. ")
     assert kube.ok("rollout", args)["restartedAt"] == first["restartedAt"]
     assert kube.ok("rollout", args)["restartedAt"] != first["restartedAt"]

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.support.fake_kubernetes import Fault
+
 if TYPE_CHECKING:
     from tests.support.ext_kubernetes import Extension
     from tests.support.fake_kubernetes import FakeApi
@@ -119,6 +121,19 @@ def test_all_references_without_a_value_are_reported_with_the_file(kube: Extensi
 )
 def test_arguments_that_exclude_it_are_refused(kube: Extension, args: dict[str, object], problem: str) -> None:
     assert problem in kube.failed("apply", args | {"expand": True})
+
+
+def test_the_hints_are_about_what_is_wrong(kube: Extension, api: FakeApi) -> None:
+    keep(kube, number="3")
+    twice = {"manifest": "{apiVersion: v1, kind: ConfigMap, metadata: {name: x}, data: {a: '${it.number}', a: b}}"}
+    assert "only with `expand: true`" in kube.failed("apply", twice)
+    assert "duplicate key 'a'" in (told := kube.failed("apply", twice | {"expand": True}))
+    assert "`expand: true`" not in told
+    refusal = "expected numeric (int or float), got string"
+    api.faults.append(Fault("PATCH", "/configmaps", status=400, reason="Invalid", message=refusal))
+    manifest = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x"}, "data": {"a": "${it.number}"}}
+    told = kube.failed("apply", {"manifest": manifest, "expand": True})
+    assert "an unquoted `${NAME.key}` becomes a number" in told
 
 
 def test_without_it_a_manifest_is_left_as_it_is(kube: Extension, api: FakeApi) -> None:

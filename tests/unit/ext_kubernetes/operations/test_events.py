@@ -37,7 +37,10 @@ def events(api: FakeApi) -> None:
     ],
 )
 def test_events_are_those_of_the_objects_that_are_named(kube: Extension, args: dict[str, object], count: int) -> None:
-    assert kube.ok("events", args)["count"] == str(count)
+    found = kube.ok("events", args)
+    assert found["count"] == str(count)
+    named = all("/" in line.partition(": ")[0] for line in found["events"].splitlines())
+    assert named is (args != {"resource": "pod/web-1"})
 
 
 def test_events_of_objects_that_are_deleted_during_the_wait_still_count(kube: Extension, api: FakeApi) -> None:

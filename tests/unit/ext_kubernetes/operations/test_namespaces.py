@@ -222,6 +222,7 @@ def test_nothing_is_deleted_after_a_failure_without_being_named(
     for operation in ("delete-generated-namespaces", "delete-namespace"):
         told = kube.failed(operation)
         assert f"another create-namespace failed): {name} (prefix x)" in told
+        assert 'The failure: namespaces "kube-system" already exists' in told
     assert api.get("namespaces", name)
     assert kube.ok("delete-generated-namespaces", {"name": name})["namespaces"] == name
 
@@ -237,6 +238,9 @@ def test_which_one_to_delete_has_to_be_certain(kube: Extension, api: FakeApi) ->
     told = kube.failed("delete-namespace")
     assert "create-namespace left none in this workdir and scope" in told
     assert "(ignored)" in kube.ok("delete-namespace", {"ignoreNotFound": True})["message"]
+    kube.ok("create-namespace", {"name": "n1"})
+    kube.ok("delete-namespace")
+    assert "no namespace to delete; already deleted: n1" in kube.failed("delete-namespace")
     names = [kube.ok("create-namespace", {"name": name})["namespace"] for name in ("a", "b")]
     assert "2 are left in this workdir): a, b" in kube.failed("delete-namespace")
     assert all(api.get("namespaces", name) for name in names)
@@ -304,6 +308,16 @@ def test_pods_that_hold_a_namespace_are_told(kube: Extension, api: FakeApi) -> N
         told = kube.failed(operation, args | {"timeout": "200ms"})
         assert expected in told
         assert "`gracePeriod: 0` kills pods immediately" in told
+        assert "Pods with finalizers remain" not in told
+
+
+def test_a_finalizer_is_the_reason_why_a_killed_pod_holds_a_namespace(kube: Extension, api: FakeApi) -> None:
+    api.put("namespaces", {"metadata": {"name": "c2", "finalizers": ["kubernetes"]}})
+    killed = {"name": "held", "namespace": "c2", "deletionTimestamp": "x", "deletionGracePeriodSeconds": 0}
+    api.put("pods", {"metadata": killed | {"finalizers": ["example.com/hold"]}})
+    told = kube.failed("create-namespace", {"name": "c2", "ifExists": "replace", "timeout": "200ms"})
+    assert "c2: held (finalizers example.com/hold). Pods with finalizers remain until these are removed" in told
+    assert "gracePeriod" not in told
 
 
 @pytest.mark.parametrize("operation", ["delete-namespace", "delete-generated-namespaces", "deleteGeneratedNamespaces"])

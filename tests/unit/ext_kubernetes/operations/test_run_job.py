@@ -93,7 +93,8 @@ def test_a_job_that_was_deleted_after_its_step_is_run_again(kube: Extension, api
     assert first is not None
     assert second is not None
     assert first["metadata"]["uid"] != second["metadata"]["uid"]
-    assert "already exists" in kube.failed("run-job", args | {"command": ["other"]})
+    told = kube.failed("run-job", args | {"command": ["other"]})
+    assert "(409 AlreadyExists). A previous step started it from another template: its arguments differ. Choose" in told
 
 
 def test_it_is_an_image_or_a_manifest(kube: Extension) -> None:

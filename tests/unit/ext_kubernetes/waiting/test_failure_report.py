@@ -34,6 +34,8 @@ def test_an_event_is_dated_by_its_last_occurrence() -> None:
 def test_an_event_is_a_line_with_its_count() -> None:
     event = {"type": "Warning", "reason": "BackOff", "message": "again ", "count": 3, "lastTimestamp": ago(seconds=7)}
     assert describe_event(event) == "7 s ago Warning BackOff (3 times): again"
+    event |= {"involvedObject": {"kind": "Pod", "name": "web"}}
+    assert describe_event(event, named=True) == "7 s ago Pod/web: Warning BackOff (3 times): again"
 
 
 def test_the_report_file_has_its_previous_name_too(kube: Extension, api: FakeApi) -> None:
