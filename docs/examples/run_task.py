@@ -236,7 +236,7 @@ class Task:
             print(f"{phase:8} {'ERROR':6}  {name:28}  {error}")
             raise
         print(f"{phase:8} {'ok' if result['success'] else 'FAILED':6}  {name:28}  {result['message']}")
-        if "error" in result:
+        if result.get("error", result["message"]) != result["message"]:
             print("                 " + str(result["error"]).replace("\n", "\n                 "))
         if phase == "setup" and result["success"]:
             self._outputs[name] = cast("dict[str, str]", result.get("outputs", {}))
@@ -274,7 +274,11 @@ def _expanded(value: object) -> object:
 
 
 def _read(path: Path) -> Spec:
-    return cast("Spec", yaml.safe_load(path.read_text()))
+    try:
+        return cast("Spec", yaml.safe_load(path.read_text()))
+    except yaml.YAMLError as error:
+        where = str(error).replace('in "<unicode string>", ', "")
+        sys.exit(f"{path}: expected YAML: {where}")
 
 
 def main() -> int:
@@ -291,7 +295,7 @@ def main() -> int:
     try:
         agent = Agent(given.agent, given.script) if given.agent or given.script else None
         return Eval(given.eval, agent, programs).run(given.run)
-    except (OSError, EOFError, RpcError, ValueError, yaml.YAMLError) as error:
+    except (OSError, EOFError, RpcError, ValueError) as error:
         sys.exit(f"{given.eval}: {error}")
     except KeyError as missing:
         known = "a key of the eval or a task, an extension of the eval, or a variable of its config"

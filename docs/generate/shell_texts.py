@@ -53,7 +53,7 @@ OUTPUTS = {
         "exists?": "`true` or `false`, if `path` is given",
         "matches?": "paths that match `glob`, one per line",
         "count?": "number of paths that match `glob`",
-        "type?": "`file`, `directory` or another kind, if the path exists",
+        "type?": "`file`, `directory`, `symlink` or another kind of the entry itself, if the path exists",
         "size?": "size in bytes, if the path exists",
         "mode?": "permissions, such as `0644`, if the path exists",
         "sha256?": "SHA-256 of the content in hex, if `sha256` is given",

@@ -300,6 +300,15 @@ class Context(Generic[ConfigType_co]):
             return given
         return self._expansion().with_chosen(given)
 
+    def references_in(self, text: str) -> list[str]:
+        """Return the references `${NAME.key}` in a text that a step has set: in a program, probably a mistake.
+
+        It returns none in a call with `verbatim: true`.
+        """
+        if self.verbatim or self._expansion is None or "${" not in text:
+            return []
+        return self._expansion().kept_in(text)
+
     def template(self, value: object, field: str = "") -> object:
         """Return a JSON value with an `ext_sdk.references.Template` for each text that is filled in per request.
 

@@ -234,6 +234,20 @@ class Expansion:
             lambda reference: self._value("", reference) if self._is_chosen(reference) else reference.source
         )
 
+    def kept_in(self, text: str) -> list[str]:
+        """Return the references in a text, such as a program, to outputs that a step kept or failed to keep."""
+        found = []
+        for reference in Template.parse(text).references:
+            if not _VALUE.fullmatch(reference.path) or reference.name == REQUEST:
+                continue
+            try:
+                value = self._kept(reference)
+            except NoValue as problem:
+                value = None if problem.literal else ""
+            if value is not None:
+                found.append(str(reference))
+        return list(dict.fromkeys(found))
+
     def template(self, value: object, field: str = "") -> object:
         """Return a JSON value with a Template for each string that has late references; the others are replaced."""
 

@@ -309,7 +309,7 @@ def result_of(
     checks = captured.failures
     if not isinstance(expect, UnsetType):
         checks = check_run(expect, run, context, searcher, running=running, any_end=any_end) + checks
-    return RunResult(
+    result = RunResult(
         f"{process.name}: {process.command.label}",
         run,
         withhold_streams(checks, captured.withheld),
@@ -320,6 +320,9 @@ def result_of(
         reason=reason,
         running=running,
     )
+    if process.command.advice:
+        result.note(process.command.advice)
+    return result
 
 
 def outputs_of(process: Process) -> dict[str, str | int | bool]:

@@ -103,6 +103,7 @@ SHELLS: dict[str, tuple[str, ...]] = {
     "python3": ("python3", "-c"),
 }
 
+NOT_SHELLS = frozenset({"pwsh", "python3"})  # for which `${NAME.key}` is not an error
 LONGEST_SCRIPT = 128 * 1024 - 1  # bytes; Linux accepts no longer argument
 LAST_GRACE = 2.0  # maximum seconds between SIGTERM and SIGKILL after the extension has exited
 LABEL_LENGTH = 80  # characters of a command that messages show
@@ -115,9 +116,10 @@ class PreparedCommand:
         label: the command as messages show it.
         limits: its resource limits, for explanations.
         grace: seconds between SIGTERM and SIGKILL.
+        advice: of a script with references, which are not replaced; "" for others.
     """
 
-    __slots__ = ("_args", "_argv", "_context", "_env", "_rlimits", "grace", "label", "limits")
+    __slots__ = ("_args", "_argv", "_context", "_env", "_rlimits", "advice", "grace", "label", "limits")
 
     def __init__(self, args: CommandArgs, context: ext_sdk.Context, extra_env: dict[str, str] | None = None) -> None:
         config = context.config_as(ShellConfig)
@@ -133,9 +135,19 @@ class PreparedCommand:
         # Redacted before it is shortened: half a secret would not be recognized.
         if args.command is not UNSET:
             self.label = _shortened(context.secrets.redact(shlex.join(args.command)))
+            self.advice = ""
         else:
             script = context.secrets.redact(" ".join(self._argv[-1].split()))
             self.label = f"{shell} script {_shortened(script)!r}"
+            found = context.references_in(self._argv[-1])
+            self.advice = ""
+            if found:
+                self.advice = (
+                    f"script: {found[0]} is not replaced in scripts; pass the value in `env`, such as "
+                    f"{{VALUE: {found[0]!r}}}, and read the variable VALUE"
+                )
+            if found and shell in NOT_SHELLS:
+                context.log.warn(self.advice)
 
     def start(self, spawner: Spawner, stdout: Sink, stderr: Sink, *, keep: bool = False) -> tuple[Child, Pump]:
         """Start the command. The pump passes its output to the sinks.

@@ -23,6 +23,7 @@ from ext_sdk.expect import (
     check_text,
 )
 from ext_sdk.expect.changes import MOST_SHOWN, shown_name
+from ext_sdk.expect.check import quoted
 from ext_sdk.files import Workdir, kind_of, os_errors
 from ext_sdk.process import CommandExpectation, check_command
 
@@ -45,6 +46,7 @@ Content = Annotated[Text, Meta(description="Expected text, except for one final 
 Owner = Annotated[str | int, Meta(description="Name or number of the user that owns it")]
 Group = Annotated[str | int, Meta(description="Name or number of its group")]
 Target = Annotated[Text, Meta(description="Target of the symbolic link, as it is written in the link; or an object")]
+_NOUNS = {"owner": "user", "group": "group"}
 _OF_CONTENT = ("type", "content", "mode", "size", "sha256", "owner", "group", "mtime", "target")
 
 
@@ -160,24 +162,40 @@ class FileCheck:
     def checks(self) -> list[Check]:
         """Check the file. Raises OperationFailed for permanent errors, such as a path that leads out of the workdir."""
         path = self._args.path
+        entry: os.stat_result | None = None
         with os_errors("check", path):
             try:
                 follow = self._args.exists and self._args.type != "symlink" and self._args.target is UNSET
                 status = self._workdir.stat(path, follow=follow)
+                entry = self._workdir.stat(path, follow=False)
             except (FileNotFoundError, NotADirectoryError):
                 status = None
             exists = status is not None
             self.outputs = {"path": str(self._workdir.root / self._workdir.relative(path)), "exists": exists}
             what = "to exist" if self._args.exists else "not to exist"
-            found = "nothing" if status is None else f"a {kind_of(status.st_mode)}"
+            found = self._missing() if status is None else f"a {kind_of(status.st_mode)}"
             checks = [Check(exists == self._args.exists, what, "", found, where=path)]
-            if status and self._args.exists:
+            if status and entry and self._args.exists:
                 checks += self._check_status(status)
+                self.outputs["type"] = kind_of(entry.st_mode)  # of the entry itself, while a link's target is checked
                 try:
                     checks += self._check_content()
                 except FileNotFoundError:  # removed since the first call
                     return [Check.failed("to exist", "nothing", where=path)]
             return checks
+
+    def _missing(self) -> str:
+        """Return what the path is if it does not exist: nothing, or a symbolic link to nothing."""
+        try:
+            target = self._target()
+        except OSError:  # no entry, or not a link
+            return "nothing"
+        return f"a broken symlink to {quoted(target, self._context.secrets.redact)}"
+
+    def _target(self) -> str:
+        """Return the target of a symbolic link. Raises OSError for another entry."""
+        with self._workdir.parent(self._args.path) as (directory, name):
+            return os.readlink(name, dir_fd=directory)
 
     def _check_status(self, status: os.stat_result) -> list[Check]:
         args, path = self._args, self._args.path
@@ -199,6 +217,8 @@ class FileCheck:
             if not isinstance(wanted, UnsetType):
                 self.outputs[what] = name
                 found = name if name == str(number) else f"{name} ({number})"
+                if not is_known(what, str(wanted)):
+                    found += f"; this machine has no {_NOUNS[what]} {str(wanted)!r}"
                 checks.append(
                     Check(str(wanted) in {name, str(number)}, "to be", str(wanted), found, where=f"{what} of {path}")
                 )
@@ -213,9 +233,7 @@ class FileCheck:
     def _check_target(self, expected: Text, kind: str) -> list[Check]:
         if kind != "symlink":
             return [Check.failed("to be a symlink", f"a {kind}", where=self._args.path)]
-        with self._workdir.parent(self._args.path) as (directory, name):
-            target = os.readlink(name, dir_fd=directory)
-        self.outputs["target"] = target
+        self.outputs["target"] = target = self._target()
         redact = self._context.secrets.redact
         return check_text(
             expected, target, where=f"target of {self._args.path}", searcher=self._searcher, redact=redact
@@ -288,6 +306,18 @@ def owner_names(status: os.stat_result) -> tuple[str, str]:
         return user, grp.getgrgid(status.st_gid).gr_name
     except KeyError:
         return user, str(status.st_gid)
+
+
+def is_known(what: str, name: str) -> bool:
+    """Return True if this machine has such an owner (a user) or group, or if the name is a number."""
+    import grp
+    import pwd
+
+    try:
+        _ = name.isdigit() or (pwd.getpwnam(name) if what == "owner" else grp.getgrnam(name))
+    except (KeyError, ValueError):  # ValueError: a NUL in the name
+        return False
+    return True
 
 
 def time_of(text: str, field: str) -> datetime:

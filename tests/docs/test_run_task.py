@@ -180,6 +180,11 @@ def test_an_agent_that_does_nothing_fails_and_all_checks_and_the_cleanup_are_run
     assert not (folder.path / "fix-the-greeting" / "repo").exists()
 
 
+def test_an_error_that_is_equal_to_its_message_is_printed_once(folder: Folder) -> None:
+    folder.change("fix-the-greeting/task.yaml", "  setup:\n", '  setup:\n    - shell.run: {command: ["${no.x}"]}\n')
+    assert folder.run("fix-the-greeting", "--agent", IDLE).told.count("is not known in this workdir") == 1
+
+
 def test_an_agent_that_fails_is_not_verified_but_cleaned_up_after(folder: Folder) -> None:
     done = folder.run("fix-the-greeting", "--agent", "echo no; exit 3")
     assert done.code == 1
@@ -312,6 +317,11 @@ def test_what_cannot_be_run_is_told_in_a_line(folder: Folder) -> None:
         assert (done.code, done.told) == (1, "")
         assert says in done.errors
         assert done.errors.count("\n") == 1
+    folder.change("fix-the-greeting/task.yaml", "  setup:\n", "  setup: [}\n")
+    errors = folder.run("greeting").errors
+    assert errors.startswith(f"{folder.path}/fix-the-greeting/task.yaml: expected YAML: ")
+    assert "<unicode string>" not in errors
+    folder.change("fix-the-greeting/task.yaml", "  setup: [}\n", "  setup:\n")
     folder.change("eval.yaml", "type: file", "type: builtin.claude-code")
     assert "the agent builtin.claude-code is run by mcpchecker only" in folder.run("greeting").errors
     folder.change("eval.yaml", "type: builtin.claude-code", "type: file")

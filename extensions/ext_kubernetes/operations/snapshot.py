@@ -19,7 +19,6 @@ from ext_kubernetes.objects.matching import KEYS, NOTHING, format_value
 from ext_kubernetes.objects.secret_data import LAST_APPLIED, PLACEHOLDER, has_hidden, marked
 from ext_kubernetes.targets import TimeLimit, kinds_of, namespace_of
 from ext_sdk.core.text import counted
-from ext_sdk.expect import conclude
 from ext_sdk.expect.changes import (
     DEFAULT_NAME,
     ChangesArgs,
@@ -29,8 +28,8 @@ from ext_sdk.expect.changes import (
     Required,
     Since,
     Snapshots,
-    check_changes,
     compare,
+    conclude_changes,
     matches,
 )
 from ext_sdk.expect.check import difference
@@ -192,10 +191,12 @@ def assert_changes(args: AssertChangesArgs, context: ext_sdk.Context) -> ext_sdk
     entries = {name: entry for name, entry in after.entries.items() if name in before.entries or not entry.deleted}
     changes = compare(before.entries, entries, difference_of)
     only, required = (list(map(reader.canonical, patterns)) for patterns in (args.only, args.required))
-    return conclude(
-        check_changes(ChangesArgs(since=args.since, only=only, required=required), changes),
+    return conclude_changes(
+        ChangesArgs(since=args.since, only=only, required=required),
+        changes,
+        names=before.entries.keys() | entries.keys(),
         done=f"Compared {counted(len(entries), 'object')} in {before.scope.where} with snapshot {args.since!r}",
-        outputs=changes.outputs(),
+        advice=f"patterns match names such as {next(iter(before.entries | entries), 'deployment/web')}",
     )
 
 

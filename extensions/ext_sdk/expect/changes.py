@@ -7,6 +7,7 @@ extension only adds how it reads its items, and which text describes the differe
 from __future__ import annotations
 
 import fnmatch
+import re
 from typing import TYPE_CHECKING, Annotated, Generic, NamedTuple, TypeVar
 
 from msgspec import Meta, field
@@ -15,12 +16,12 @@ from ext_sdk.args import Args
 from ext_sdk.core.text import counted, suggest
 from ext_sdk.errors import OperationFailed
 
-from .check import Check
+from .check import Check, conclude
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Collection, Iterator, Mapping
 
-    from ext_sdk.result import Outputs
+    from ext_sdk.result import Outputs, Result
 
 T = TypeVar("T")
 DEFAULT_NAME = "default"
@@ -124,6 +125,25 @@ def compare(before: Mapping[str, T], after: Mapping[str, T], describe: Callable[
     return Changes(tuple(sorted(after.keys() - before.keys())), changed, tuple(sorted(before.keys() - after.keys())))
 
 
+def conclude_changes(args: ChangesArgs, changes: Changes, *, names: Collection[str], done: str, advice: str) -> Result:
+    """Return the result of `assert-changes`. A failure lists the patterns that match nothing, such as misspelled ones.
+
+    Args:
+        names: the names of all items, of both states.
+        done: the action of the operation, for the message.
+        advice: what names are like: `patterns are relative to repo`.
+    """
+    result = conclude(check_changes(args, changes), done=done, outputs=changes.outputs())
+    if not result.success:
+        patterns = list(dict.fromkeys([*args.only, *args.required]))[:MOST_SHOWN]
+        unused = [pattern for pattern in patterns if not any(matches(pattern, name) for name in names)]
+        for pattern in unused:
+            what = "has a [ without ], and" if _OPEN.search(pattern) else ""
+            result.error += f"\n{' '.join(filter(None, ['pattern', repr(pattern), what]))} matches nothing"
+        result.error += f"\n{advice}" if unused else ""
+    return result
+
+
 def check_changes(args: ChangesArgs, changes: Changes) -> list[Check]:
     """Check that nothing else was changed than the patterns allow, and that each required pattern matches a change."""
     all_changes = changes.all()
@@ -151,6 +171,7 @@ def check_changes(args: ChangesArgs, changes: Changes) -> list[Check]:
     return checks
 
 
+_OPEN = re.compile(r"\[(!?[^/][^]/]*)?(/|\Z)")  # fnmatch takes it for a literal [
 MOST_SHOWN = 10  # names in the text of a failure
 
 

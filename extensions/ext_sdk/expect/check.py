@@ -144,7 +144,9 @@ def failures(checks: Sequence[Check], *, brief: bool = False) -> list[str]:
     """
     failed = [check.brief if brief else str(check) for check in checks if not check.ok]
     more = len(failed) - MOST_FAILURES_SHOWN
-    return failed[:MOST_FAILURES_SHOWN] + ([f"and {more} more"] if more > 0 else [])
+    if more <= 1:  # a line that says so is no shorter than the failure
+        return failed
+    return [*failed[:MOST_FAILURES_SHOWN], f"and {more} more"]
 
 
 def failure_text(checks: Sequence[Check], *, brief: bool = False) -> str:

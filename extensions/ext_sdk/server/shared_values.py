@@ -52,6 +52,8 @@ class Kept(msgspec.Struct, omit_defaults=True):
         values: values by key.
         reasons: reasons for which other values are not available, by key.
         chosen: keys of the values that the extension has chosen itself.
+        workdir: of the place.
+        scope: of the place.
     """
 
     extension: str
@@ -61,6 +63,8 @@ class Kept(msgspec.Struct, omit_defaults=True):
     values: dict[str, str] = {}
     reasons: dict[str, str] = {}
     chosen: list[str] = []
+    workdir: str = ""
+    scope: str = ""
 
 
 class SharedValues:
@@ -135,6 +139,12 @@ class SharedValues:
         found = self._read(lambda files: [file for file in files if file.startswith(begin)], LISTED_BYTES)
         return sorted({f"{kept.name}.{key}" for kept in found for key in kept.values if key})
 
+    def scopes(self, place: Place, name: str) -> set[str]:
+        """Return the scopes of a workdir in which another extension keeps values under a name."""
+        end = _file(place, name).partition(".")[2]
+        found = self._read(lambda files: [file for file in files if file.endswith(end)], LISTED_BYTES)
+        return {kept.scope for kept in found if kept.workdir == place.workdir and not kept.failed}
+
     def close(self) -> None:
         """Remove the values of this extension."""
         with self._lock:
@@ -155,6 +165,7 @@ class SharedValues:
                 return
             if not self._own:
                 self._create()
+            kept.workdir, kept.scope = place
             content = msgspec.json.encode(kept)
             used = sum(self._sizes.values()) - self._sizes.get(file, 0)
             if used + len(content) > MOST_SHARED:

@@ -153,6 +153,8 @@ class Variables:
                 for other, values in self._values.items()
                 if other.workdir == place.workdir and any(key.partition(".")[0] == reference.name for key in values)
             }
+        if self._shared:
+            scopes |= self._shared.scopes(place, reference.name)
         if scopes := scopes - {place.scope}:
             others = [f"scope {scope!r}" if scope else "a step without `scope`" for scope in sorted(scopes)]
             text += f" ({', '.join(others)} of this workdir has the name)"

@@ -47,10 +47,13 @@ def assert_agent(args: AssertAgent, context: ext_sdk.Context) -> ext_sdk.Result:
     """
     agent = context.agent
     if agent is None:
+        advice = "hosts send them in the verify phase, so make this a step of verify"
+        if context.phase == "verify":
+            advice = "the host must send them; `ext-shell call` sends the text of --agent-output"
         raise ext_sdk.OperationFailed(
             "the agent's prompt and output are missing",
             error="expected the agent's prompt and output in context.agent, got none (phase: "
-            f"{context.phase or 'unknown'}); hosts send them in the verify phase, so make this a step of verify",
+            f"{context.phase or 'unknown'}); {advice}",
         )
     check_names(args.capture, {"output", "outputFile"})
     expectations = {"output": args.output, "prompt": args.prompt}

@@ -155,8 +155,8 @@ class _Attempts:
             extra={} if number is None else {"attempts": number},
             reason=reason,
         )
-        if advice:
-            result.note(advice)
+        for text in filter(None, (advice, command.advice)):
+            result.note(text)
         return result
 
     def until_good(self, retry: Retry) -> RunResult:

@@ -13,8 +13,16 @@ from msgspec import Meta, field
 
 import ext_sdk
 from ext_sdk.core.text import counted
-from ext_sdk.expect import conclude
-from ext_sdk.expect.changes import DEFAULT_NAME, ChangesArgs, Name, Pattern, Snapshots, check_changes, compare, matches
+from ext_sdk.expect.changes import (
+    DEFAULT_NAME,
+    ChangesArgs,
+    Name,
+    Pattern,
+    Snapshots,
+    compare,
+    conclude_changes,
+    matches,
+)
 from ext_sdk.files import kind_of, os_errors
 from ext_shell.files import CHUNK, FilePath, check_time, permissions_text, workdir_for
 
@@ -102,10 +110,12 @@ def assert_changes(args: ChangesArgs, context: ext_sdk.Context) -> ext_sdk.Resul
     changes = compare(before.entries, after.entries, _difference)
     # A new or removed folder is listed by its contents, and by itself only if it has none.
     changes = changes._replace(added=_without_parents(changes.added), removed=_without_parents(changes.removed))
-    return conclude(
-        check_changes(args, changes),
+    return conclude_changes(
+        args,
+        changes,
+        names=before.entries.keys() | after.entries.keys(),
         done=f"Compared {after.files()} in {before.path} with snapshot {args.since!r}",
-        outputs=changes.outputs(),
+        advice=f"patterns are relative to {'the working directory' if before.path == '.' else before.path}",
     )
 
 

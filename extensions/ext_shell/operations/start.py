@@ -93,7 +93,11 @@ def start(args: Start, context: ext_sdk.Context) -> ext_sdk.Result:
             if isinstance(error, ext_sdk.OperationFailed):
                 ends = output_ends(process, context)
                 stopped += "; with `onTimeout: ok`, `wait` can wait for it longer" if late else ""
-                text = "\n".join(filter(None, [error.error, stopped, f"command: {process.command.label}", ends]))
+                text = "\n".join(
+                    filter(
+                        None, [error.error, stopped, process.command.advice, f"command: {process.command.label}", ends]
+                    )
+                )
                 outputs = outputs_of(process) | {"done": False}
                 raise ext_sdk.OperationFailed(error.message, error=text, outputs=outputs) from error
             raise

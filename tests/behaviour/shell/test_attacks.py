@@ -68,9 +68,26 @@ class TestInjection:
     def test_a_captured_text_never_becomes_part_of_a_script(self, shell: Extension) -> None:
         _capture(shell, "$(touch owned)")
         answer = shell.failed("run", script="echo ${got.text}")
+        advice = "${got.text} is not replaced in scripts; pass the value in `env`, such as {VALUE: '${got.text}'}"
         assert "bad substitution" in answer.error
+        assert advice in answer.error
         answer = shell.failed("start", name="web", script="echo ${got.text}", ready={"logLine": "never"})
         assert "bad substitution" in answer.error
+        assert advice in answer.error
+        shell.ok("start", name="web", script="echo ${got.text}")
+        assert advice in shell.failed("wait", name="web").error
+        assert "not replaced" not in shell.failed("run", script="echo ${other.text}").error
+        assert "not replaced" not in shell.failed("run", script="echo ${got.text}", verbatim=True).error
+
+    def test_a_program_that_is_no_script_of_a_shell_gets_references_as_they_are_with_a_warning(
+        self, shell: Extension
+    ) -> None:
+        _capture(shell, "x")
+        answer = shell.ok("run", script="print('${got.text}')", shell="python3", log=False)
+        assert answer.outputs["stdout"] == "${got.text}\n"
+        assert [log["level"] for log in answer.logs] == ["warn"]
+        assert "${got.text} is not replaced in scripts" in answer.log_messages[0]
+        assert not shell.ok("run", script="print('${got.other}')", shell="python3", log=False).logs
 
     def test_a_value_is_not_expanded_again(self, shell: Extension) -> None:
         _capture(shell, "${got.exitCode}")

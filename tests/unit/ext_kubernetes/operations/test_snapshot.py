@@ -85,6 +85,7 @@ def test_all_that_has_changed_is_reported_with_its_paths(kube: Extension, cluste
     assert outputs["outputs"]["removed"] == "configmap/settings"
     told = kube.failed("assert-changes", {"required": ["jobs/*"], "only": ["**"]})
     assert "'job/*': expected a change since snapshot 'default', got only changes of configmap/settings, " in told
+    assert "\npattern 'job/*' matches nothing\npatterns match names such as " in told
 
 
 def test_the_values_of_a_secret_are_compared_and_not_shown(kube: Extension, cluster: FakeApi) -> None:

@@ -13,6 +13,7 @@ from ext_sdk import NotKept
 from ext_sdk.context import Place
 from ext_sdk.server import shared_values
 from ext_sdk.server.shared_values import LISTED_BYTES, LONGEST_VALUE, SharedValues
+from ext_sdk.server.variables import Variables
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -108,6 +109,19 @@ def test_values_of_another_host_are_not_seen(reader: SharedValues, monkeypatch: 
     assert reader.find(HERE, "a") is None
     assert reader.known(HERE) == []
     assert third.known(HERE) == ["a.x"]
+
+
+def test_the_scopes_of_a_name_are_those_of_its_workdir_in_which_it_was_set(
+    writer: SharedValues, reader: SharedValues
+) -> None:
+    for place in (Place("/here", "a"), HERE, Place("/there", "b")):
+        writer.keep(place, "web", {"port": "80"})
+    writer.keep(Place("/here", "c"), "db", {"port": "80"})
+    writer.fail(Place("/here", "d"), "web", "start")
+    assert reader.scopes(Place("/here", "e"), "web") == {"a", ""}
+    expansion = Variables(reader).expansion(Place("/here", "e"))
+    expansion.expand("${web.port}")
+    assert "scope 'e' (a step without `scope`, scope 'a' of this workdir has the name)" in str(expansion.problem)
 
 
 def test_the_latest_call_of_a_name_counts(writer: SharedValues, reader: SharedValues) -> None:

@@ -128,6 +128,12 @@ def test_captured_secrets_are_for_later_steps_alone() -> None:
     assert "x7" not in repr(hidden.whole)
 
 
+def test_verify_without_the_agent_is_refused_with_the_option_of_call() -> None:
+    assert (
+        "`ext-shell call` sends the text of --agent-output" in assert_agent({"phase": "verify"}, {"output": "x"}).error
+    )
+
+
 @pytest.mark.parametrize("context", [{"phase": "setup"}, {"phase": "cleanup"}, {"phase": ""}, {}])
 def test_without_an_agent_it_says_where_it_belongs(context: dict[str, object]) -> None:
     result = assert_agent(context, {"output": {"contains": "x"}})
@@ -205,7 +211,7 @@ HOLD: list[tuple[dict[str, object], int]] = [
 
 FAIL: list[tuple[dict[str, object], str]] = [
     ({"path": "nothing"}, "nothing: expected to exist, got nothing"),
-    ({"path": "broken"}, "broken: expected to exist, got nothing"),
+    ({"path": "broken"}, 'broken: expected to exist, got a broken symlink to "nothing"'),
     ({"path": "file", "exists": False}, "file: expected not to exist, got a file"),
     ({"path": "broken", "exists": False}, "broken: expected not to exist, got a symlink"),
     ({"path": "file", "type": "directory"}, "file: expected to be a directory, got a file"),
@@ -226,7 +232,8 @@ FAIL: list[tuple[dict[str, object], str]] = [
         {"path": "data.json", "content": {"json": [{"path": "$.items[0].id", "equals": "9007199254740993"}]}},
         'data.json at $.items[0].id: expected to equal "9007199254740993", got 9007199254740993 (integer)',
     ),
-    ({"path": "file", "owner": "nobody-here"}, "owner of file: expected to be nobody-here, got "),
+    ({"path": "file", "owner": "nobody-here"}, "; this machine has no user 'nobody-here'"),
+    ({"path": "file", "group": "nobody-here"}, "; this machine has no group 'nobody-here'"),
     ({"path": "file", "group": os.getgid() + 1}, f"group of file: expected to be {os.getgid() + 1}, got "),
     (
         {"path": "file", "mtime": {"after": "2026-01-31T12:00:00.25Z"}},
@@ -276,6 +283,12 @@ def test_facts_are_outputs(host: FileHost, workdir: Path) -> None:
         "done": "true",
     }
     assert host.failed("assert-file", path="nothing").outputs["exists"] == "false"
+
+
+def test_the_output_type_is_that_of_the_entry_while_the_target_of_a_link_is_checked(host: FileHost) -> None:
+    outputs = host.ok("assert-file", path="link", type="file", size=6).outputs
+    assert (outputs["type"], outputs["size"]) == ("symlink", "6")
+    assert host.ok("assert-file", path="link", type="symlink").outputs["type"] == "symlink"
 
 
 def test_owner_time_and_target_are_outputs_if_they_are_checked(host: FileHost, workdir: Path) -> None:

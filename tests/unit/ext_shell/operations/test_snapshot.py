@@ -44,6 +44,18 @@ def test_nothing_has_changed_if_files_are_only_read_and_touched(host: FileHost, 
     assert result.outputs == {"added": "", "changed": "", "removed": "", "count": "0"}
 
 
+def test_a_failure_lists_the_patterns_that_match_nothing(host: FileHost, workdir: Path) -> None:
+    host.ok("snapshot", path="src")
+    (workdir / "src/b.py").write_text("changed")
+    failure = host.failed("assert-changes", only=["src/**", "./*.py", "[a", "deep/**"])
+    assert failure.error.splitlines()[1:] == [
+        "pattern 'src/**' matches nothing",
+        "pattern './*.py' matches nothing",
+        "pattern '[a' has a [ without ], and matches nothing",
+        "patterns are relative to src",
+    ]
+
+
 def test_all_kinds_of_changes_are_found(host: FileHost, workdir: Path) -> None:
     host.ok("snapshot", name="before")
     (workdir / "a.txt").write_text("A.txt")
