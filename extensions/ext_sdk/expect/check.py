@@ -144,7 +144,7 @@ def failures(checks: Sequence[Check], *, brief: bool = False) -> list[str]:
     """
     failed = [check.brief if brief else str(check) for check in checks if not check.ok]
     more = len(failed) - MOST_FAILURES_SHOWN
-    if more <= 1:  # a line that says so is no shorter than the failure
+    if more <= 1:  # one more line either way
         return failed
     return [*failed[:MOST_FAILURES_SHOWN], f"and {more} more"]
 
