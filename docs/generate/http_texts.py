@@ -427,7 +427,8 @@ EXAMPLES: dict[str, dict[str, list[tuple[str, dict[str, object]]]]] = {
             ),
             ("mock-stop", {"name": "host"}),
         ],
-        "Record a real server: what no route matches is forwarded, and the responses are routes of the next mock": [
+        "Record a real server: what no route matches is forwarded, and the responses are routes of the next mock, with "
+        "placeholders for secrets": [
             (
                 "mock-start",
                 {

@@ -147,6 +147,7 @@ MIN_RATIO_BYTES = 1024 * 1024  # decoded, from which on the ratio counts: short 
 IDEMPOTENT = frozenset({"GET", "HEAD", "OPTIONS", "TRACE"})  # safe methods, RFC 9110, 9.2.1
 ACCEPT_ENCODING = "gzip, deflate"
 IDENTITY_REMEDY = "send the header `Accept-Encoding: identity` to request it without coding"
+STREAM_REMEDY = "`expect.events` of request and wait reads a stream up to the last event that it expects"
 CLOSED_EARLY_REMEDY = "the server, or a proxy before it, closed the connection before the end of the response"
 HTTP2_REMEDY = "check that the server supports HTTP/2; `httpVersion: auto` falls back to HTTP/1.1"
 CERTIFICATE_REMEDIES = {  # by a part of the reason; the usual one is to trust the CA
@@ -386,7 +387,10 @@ def _failure(
         return ExchangeFailed("stopped", "the extension is shutting down", where, response=response)
     if isinstance(error, httpx2.TimeoutException):
         after = f"{time.monotonic() - begun:.1f} s"
-        return ExchangeFailed("timeout", _timeout_reason(error, response), where, after=after, response=response)
+        stream = response is not None and "".join(response.values("content-type")).startswith("text/event-stream")
+        remedy = STREAM_REMEDY if stream else ""
+        reason = _timeout_reason(error, response)
+        return ExchangeFailed("timeout", reason, where, after=after, remedy=remedy, response=response)
     if separator and prefix in _SOCKET_KINDS:
         kind, reason = _SOCKET_KINDS[prefix], rest
         remedies = CERTIFICATE_REMEDIES.items() if kind == "certificate" else ()

@@ -215,7 +215,10 @@ class RouteFile(ext_sdk.Args):
         form: Format = "yaml" if path.endswith((".yaml", ".yml")) else "json"
         try:
             document = parse_document(text, form)
-            if isinstance(document, dict) and not document.get("verbatim"):
+            if not isinstance(document, dict):
+                found = "an array" if isinstance(document, list) else "a single value"
+                raise ext_sdk.InvalidArgs("", f"expected an object with the member `routes`, found {found}")
+            if not document.get("verbatim"):
                 document = {"routes": _expanded(document.get("routes"), context)}
             return validate(cls, document)
         except NotDocument as error:

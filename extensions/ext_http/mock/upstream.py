@@ -14,7 +14,7 @@ import ext_sdk
 from ext_http.client.errors import ExchangeFailed
 from ext_http.client.settings import Settings, Tls
 from ext_http.client.url import Guard, host_is_literal, parse
-from ext_sdk.expect.json_equality import NotJson
+from ext_sdk.expect.json_equality import MISSING, NotJson
 from ext_sdk.expect.json_equality import parse as parse_json
 from ext_sdk.files import Workdir, os_errors
 
@@ -74,6 +74,9 @@ class Forwarder:
         allow: patterns of `allowHosts`.
         redact: removes secrets from the file.
 
+    Attributes:
+        note: on secrets in the file, for messages; "" if it has none.
+
     Raises:
         InvalidArgs: the URL is not valid.
         OperationFailed: the host is refused, or the file can't be written.
@@ -105,6 +108,7 @@ class Forwarder:
         self._recorded: dict[tuple[str, str, bytes], tuple[ReceivedRequest, list[dict[str, object]]]] = {}
         self._room = MAX_RECORDED_BYTES
         self.count = 0
+        self.note = ""
         self._stopped = threading.Event()
         self.write()
         self._client = Client(Settings(guard, Tls(ca=ca)))
@@ -169,9 +173,27 @@ class Forwarder:
                 _route(number, request, answers)
                 for number, (request, answers) in enumerate(self._recorded.values(), start=1)
             ]
-        lines = ",\n".join(self._redact(json.dumps(route, ensure_ascii=False)) for route in routes)
+        lines, redacted = [], 0
+        for route in routes:
+            line = json.dumps(route, ensure_ascii=False)
+            hidden = self._redact(line)
+            if hidden != line:
+                redacted += 1
+                try:
+                    hidden = json.dumps(_matching_any_secret(route, parse_json(hidden)), ensure_ascii=False)
+                except NotJson as error:
+                    problem = f"{self._path}: redacted route {redacted} is not valid JSON without its secrets: {error}"
+                    raise ext_sdk.OperationFailed("the recording can't be written", error=problem) from None
+            lines.append(hidden)
+        self.note = (
+            f"secrets are redacted in {redacted} of the {len(routes)} routes of {self._path}: requests match with any "
+            "value in their place, responses contain placeholders"
+            if redacted
+            else ""
+        )
         with os_errors("write", self._path), self._workdir.writing(self._path, parents=True) as file:
-            file.write(f'{{"verbatim": true, "routes": [\n{lines}\n]}}\n'.encode("utf-8", "backslashreplace"))
+            text = ",\n".join(lines)
+            file.write(f'{{"verbatim": true, "routes": [\n{text}\n]}}\n'.encode("utf-8", "backslashreplace"))
 
     def close(self) -> None:
         """End requests that are being forwarded, and close connections."""
@@ -181,15 +203,82 @@ class Forwarder:
 
 def _route(number: int, request: ReceivedRequest, answers: list[dict[str, object]]) -> dict[str, object]:
     """Return a recorded request and its responses as a route."""
-    query: dict[str, list[str]] = {}
-    for name, value in request.query:
-        query.setdefault(name, []).append(value)
     path = quote(request.path, safe="/:@!$&'()*+,;=~")
     route: dict[str, object] = {"name": f"{number} {request.method} {path}", "method": request.method, "path": path}
+    query = _by_name(request.query)
     route |= {"query": query} if query else {}
     if request.body and isinstance(text := request.decoded, str):
         try:
             route |= {"body": {"jsonEquals": parse_json(text)}}
         except NotJson:
-            route |= {"body": {"exactly": text}}
+            form = _by_name(request.form or ())
+            route |= {"form": form} if form and "" not in form else {"body": {"exactly": text}}
     return route | {"answer": answers if len(answers) > 1 else answers[0]}
+
+
+def _by_name(pairs: Sequence[tuple[str, str]]) -> dict[str, object]:
+    """Return the values of each name, in the order received."""
+    values: dict[str, list[str]] = {}
+    for name, value in pairs:
+        values.setdefault(name, []).append(value)
+    return dict(values)
+
+
+def _matching_any_secret(route: dict[str, object], hidden: object) -> dict[str, object]:
+    """Return the redacted route with conditions that any value in place of a secret fulfills.
+
+    Args:
+        hidden: the route after redaction.
+    """
+    if not isinstance(hidden, dict):
+        raise NotJson("it is not an object")
+    path, hidden_path = str(route["path"]), str(hidden.get("path"))
+    if path != hidden_path:
+        pairs = list(zip(path.split("/"), hidden_path.split("/"), strict=False))
+        if path.count("/") == hidden_path.count("/"):
+            hidden["path"] = "/".join(
+                shown if shown == segment else f"{{secret{at}}}" for at, (segment, shown) in enumerate(pairs)
+            )
+        else:
+            del hidden["path"]
+    for part in ("query", "form"):
+        given, shown = route.get(part), hidden.pop(part, None)
+        if isinstance(given, dict) and isinstance(shown, dict):
+            known = {name: values for name, values in given.items() if name in shown}
+            open_values = {
+                name: values if shown[name] == values else {"exists": True} for name, values in known.items()
+            }
+            hidden |= {part: open_values} if open_values else {}
+    given, shown = route.get("body"), hidden.get("body")
+    if given != shown:
+        del hidden["body"]
+        if isinstance(given, dict) and isinstance(shown, dict) and "jsonEquals" in given:
+            secret: list[str] = []
+            kept = _without_secrets(given["jsonEquals"], shown.get("jsonEquals"), "$", secret)
+            body: dict[str, object] = {} if kept is MISSING else {"jsonContains": kept}
+            hidden["body"] = body | ({"json": [{"path": at, "exists": True} for at in secret]} if secret else {})
+    return hidden
+
+
+def _without_secrets(value: object, hidden: object, at: str, secret: list[str]) -> object:
+    """Return a JSON value without the members that redaction changed; MISSING if it is such a member itself.
+
+    Args:
+        at: JSONPath of the value.
+        secret: receives the paths of these members.
+    """
+    if value == hidden:
+        return value
+    if isinstance(value, dict) and isinstance(hidden, dict):
+        shown = {name: member for name, member in value.items() if name in hidden}  # a name may be secret, too
+        members = {
+            name: _without_secrets(member, hidden[name], f"{at}[{json.dumps(name)}]", secret)
+            for name, member in shown.items()
+        }
+        return {name: member for name, member in members.items() if member is not MISSING}
+    if isinstance(value, list) and isinstance(hidden, list) and len(value) == len(hidden):
+        pairs = zip(value, hidden, strict=True)
+        items = [_without_secrets(item, shown, f"{at}[{number}]", secret) for number, (item, shown) in enumerate(pairs)]
+        return MISSING if any(item is MISSING for item in items) else items
+    secret.append(at)
+    return MISSING

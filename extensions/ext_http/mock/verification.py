@@ -181,13 +181,19 @@ class Verification:
         captures = {name: capture for wanted in self._expectations for name, capture in wanted.capture.items()}
         calls = {name: self._matching[at] for at, wanted in enumerate(self._expectations) for name in wanted.capture}
         names = {id(capture): name for name, capture in captures.items()}
+        secret = any(capture.secret for capture in captures.values())  # a body may have it in another form
 
         def find(capture: RequestCapture) -> str:
             matching = calls[names[id(capture)]]
             position = capture.call - 1 if capture.call > 0 else capture.call
             if not -len(matching) <= position < len(matching):
                 raise NotFound(f"{counted(len(matching), 'matching request')}, where number {capture.call} is needed")
-            return self._find(capture, matching[position])
+            call = matching[position]
+            try:
+                return self._find(capture, call)
+            except NotFound as error:
+                where = f" in #{call.number}" if secret else f", in:\n{self._journal.describe(call)}"
+                raise NotFound(f"{error}{where}") from None
 
         return capture_all(captures, find, {}, secrets, self._context.searcher)
 
@@ -206,13 +212,13 @@ class Verification:
             named, name = [] if value is None else [value], f"path parameter {capture.path}"
         elif capture.from_ == "body":
             if request.truncated:
-                raise NotFound(f"the body of #{call.number}: it was not kept, because of the limits of the journal")
+                raise NotFound("the body: it was not kept, because of the limits of the journal")
             if not isinstance(request.decoded, str):
-                raise NotFound(f"text in the body of #{call.number}, which is {request.decoded}")
+                raise NotFound(f"text in the body, which is {request.decoded}")
             text = request.decoded
         if named is not None:
             if not named:
-                raise NotFound(f"no {name} in #{call.number}")
+                raise NotFound(f"no {name}")
             text = named[0]
         return find_in_text(capture, text, self._context.searcher)
 

@@ -369,6 +369,8 @@ def mock_stop(args: MockStop, context: ext_sdk.Context) -> ext_sdk.Result:
     routes = {label: mock.router.counts[label] for label in mock.router.known}
     outputs = mock.counts() | {"routes": json.dumps(routes, ensure_ascii=False)}
     message = f"stopped mock {args.name!r} after {counted(mock.journal.count, 'request')}"
+    if mock.router.upstream and mock.router.upstream.note:
+        message += f"; {mock.router.upstream.note}"
     return ext_sdk.Result.ok(message, outputs=outputs)
 
 

@@ -27,6 +27,7 @@ from ext_http.result import (
 )
 from ext_sdk.core.text import counted
 from ext_sdk.expect import Searcher, summary
+from ext_sdk.expect.check import failures
 from ext_sdk.polling import attempts_until, exponential
 
 if TYPE_CHECKING:
@@ -115,7 +116,7 @@ def wait(args: Wait, context: ext_sdk.Context) -> ext_sdk.Result:
     with Searcher(deadline=context.deadline) as searcher:
         loop = _WaitLoop(args, context, prepared, searcher, expect)
         result = loop.run()
-        return ext_sdk.conclude_wait(result, args.on_timeout, timed_out=loop.timed_out)
+        return ext_sdk.conclude_wait(result, args.on_timeout, timed_out=loop.timed_out, last_seen=loop.mismatch)
 
 
 class _WaitLoop:
@@ -141,6 +142,12 @@ class _WaitLoop:
         self._checked_at = 0.0
         self._failure: ExchangeFailed | None = None
         self.timed_out = False
+
+    @property
+    def mismatch(self) -> str:
+        """Return the first check that the last response failed; "" if the last attempt had no response."""
+        failed = failures(self._checked.checks, brief=True) if self._checked and self._failure is None else []
+        return failed[0] if failed else ""
 
     def run(self) -> ext_sdk.Result:
         args = self._args

@@ -23,12 +23,13 @@ from ext_http.mock.registry import Mocks
 from ext_http.response.events import EventParser
 from ext_http.response.header_check import header_value_problem
 from ext_sdk.core.redaction.secret_names import looks_secret
+from ext_sdk.core.text import suggest
 from ext_sdk.files import Workdir, os_errors
 
 from .auth import Credentials, credentials_for
 from .body import EncodedBody, encode
 from .secrets import read_pem, resolve_secret, resolve_value
-from .session_store import Session, Sessions
+from .session_store import Sessions
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -256,7 +257,8 @@ class PreparedRequest:
         self._spec = spec
         self._context = context
         self._session = context.state(Sessions).get(args.session) if args.session is not UNSET else None
-        self._target = _target_of(args.url, spec, self._session, context)
+        name = args.session if isinstance(args.session, str) else ""
+        self._target = _target_of(args.url, spec, name, context)
         self.url = f"{self._target.origin}{self._target.raw}" if self._target.raw else self._target.url
         allow = (*context.config_as(HttpConfig).allow_hosts, *args.allow_hosts, *context.state(Mocks).addresses)
         self._guard = Guard(tuple(map(str.lower, allow)), self._target.trusted)
@@ -429,12 +431,29 @@ class _RedirectHop(NamedTuple):
     guard: Guard
 
 
-def _target_of(url: str, spec: RequestSpec, session: Session | None, context: ext_sdk.Context) -> Target:
+def _base_url(url: str, session_name: str, context: ext_sdk.Context) -> tuple[str, str]:
+    """Return the base URL of the session or configuration, and its text in the task. Raises InvalidArgs if unset."""
+    if session_name:
+        session = context.state(Sessions).get(session_name)
+        if session.base_url:
+            return session.base_url, session.base_given
+    base = context.config_as(HttpConfig).base_url
+    if not base:
+        problem = f"expected a URL with http:// or https://, found {url!r:.100} without a baseUrl"
+        remedy = "set one in the configuration or with `session`"
+        if session_name:
+            known = suggest(session_name, context.state(Sessions).with_base_url(), none=remedy)
+            remedy = f"session {session_name!r} has none in this workdir and scope: {known}"
+        raise ext_sdk.InvalidArgs("url", f"{problem}; {remedy}")
+    return base, base
+
+
+def _target_of(url: str, spec: RequestSpec, session_name: str, context: ext_sdk.Context) -> Target:
     """Return the target of an operation. Its secrets are redacted from here on.
 
     Args:
         url: argument of the operation; if it begins with /, the base URL of the session or configuration is added.
-        session: that may have a base URL.
+        session_name: name of a session that may have a base URL; "" for none.
 
     Raises:
         InvalidArgs: the URL is not valid, or the base URL is missing.
@@ -444,12 +463,7 @@ def _target_of(url: str, spec: RequestSpec, session: Session | None, context: ex
         url = _WEBSOCKET.sub("http", url)
         given = _WEBSOCKET.sub("http", given) if isinstance(given, str) else given
     if url.startswith("/"):
-        base, base_given = (session.base_url, session.base_given) if session else ("", "")
-        if not base:
-            base = base_given = context.config_as(HttpConfig).base_url
-        if not base:
-            problem = f"expected a URL with http:// or https://, found {url!r:.100} without a baseUrl"
-            raise ext_sdk.InvalidArgs("url", f"{problem}; set one in the configuration or with `session`")
+        base, base_given = _base_url(url, session_name, context)
         url, given = base.rstrip("/") + url, f"{base_given.rstrip('/')}{given}"
     target = parse(url)._replace(literal=isinstance(given, str) and host_is_literal(context.with_chosen(given), url))
     if spec.path_as_is:

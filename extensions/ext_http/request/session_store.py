@@ -50,6 +50,11 @@ class Sessions:
         with self._lock:
             return self._sessions.setdefault(name, Session())
 
+    def with_base_url(self) -> list[str]:
+        """Return the names of the sessions that have a base URL."""
+        with self._lock:
+            return sorted(name for name, session in self._sessions.items() if session.base_url)
+
     def forget(self, name: str) -> None:
         """Delete a session; the next use of its name creates a new one."""
         with self._lock:

@@ -68,6 +68,49 @@ def test_paths_with_braces_and_secrets(mocks: MockMaker, stub: Stub) -> None:
     assert mocks(*recorded(mocks.workdir), name="again").ask("/a%20b%7Bc%7D").status == 200
 
 
+LOGIN = {"user": "a", "password": "p1", "keys": [{"api_key": "k1", "n": 1}], "ids": [1, TOKEN]}
+FORM = {"Content-Type": "application/x-www-form-urlencoded"}
+
+
+def test_a_recording_matches_requests_with_any_secret(mocks: MockMaker, stub: Stub) -> None:
+    """A placeholder was the expected value, which no request has."""
+    stub.default = lambda handler, asked: handler.answer(200, f"{asked.number}")
+    mock = mocks(upstream={"url": stub.origin, "record": "routes.json"})
+    mock.ask("/q?api_key=zz&n=1")
+    mock.ask(f"/users/{TOKEN}/x")
+    mock.ask("/json", "POST", json.dumps(LOGIN))
+    mock.ask("/form", "POST", "user=a&password=p1&n=1", FORM)
+    mock.ask("/text", "POST", f"my {TOKEN}")
+    mock.ask("/open", "POST", "b=1&a=2", FORM)
+    assert "secrets are redacted in 5 of the 6 routes of routes.json" in mock.stop().message
+    text = (mocks.workdir / "routes.json").read_text()
+    assert not [secret for secret in (TOKEN, "zz", "p1", "k1") if secret in text]
+    again = mocks(name="again", routesFile="routes.json", hints=True)
+    other = {**LOGIN, "password": "p2", "keys": [{"api_key": "k2", "n": 1}], "ids": [1, "t"]}
+    for target, body, headers in [
+        ("/q?n=1&api_key=yy", None, {}),
+        ("/users/other/x", None, {}),
+        ("/json", json.dumps(other), {}),
+        ("/form", "password=p2&n=1&user=a", FORM),
+        ("/text", "my other", {}),
+        ("/open", "a=2&b=1", FORM),
+    ]:
+        got = again.ask(target, "POST" if body else "GET", body, headers)
+        assert got.status == 200, got
+    for target, body, headers in [
+        ("/q?n=2&api_key=yy", None, {}),
+        ("/q?n=1", None, {}),
+        ("/users/other/y", None, {}),
+        ("/json", json.dumps({**other, "user": "b"}), {}),
+        ("/json", json.dumps({**other, "keys": [{"api_key": "k1", "n": 2}]}), {}),
+        ("/json", json.dumps({"user": "a", "keys": [{"n": 1, "api_key": "k"}], "ids": [1, "t"]}), {}),
+        ("/form", "password=p2&n=2&user=a", FORM),
+        ("/open", "a=2&b=2", FORM),
+    ]:
+        got = again.ask(target, "POST" if body else "GET", body, headers)
+        assert got.status == 404, (target, body)
+
+
 def test_an_upstream_server_that_does_not_respond(mocks: MockMaker, new_port: NewPort) -> None:
     mock = mocks(upstream={"url": f"http://127.0.0.1:{new_port()}"})
     assert mock.ask("/").status == 502

@@ -334,15 +334,18 @@ def test_what_an_agent_sent_can_be_captured(shop: Started) -> None:
     ("capture", "problem"),
     [
         ({"call": 3}, "expected to be found, got 2 matching requests, where number 3 is needed"),
-        ({"from": "header", "header": "X-No"}, "no header X-No in #3"),
-        ({"from": "path", "path": "name"}, "no path parameter name in #3"),
+        ({"from": "header", "header": "X-No"}, "no header X-No, in:\n  #3 POST /orders/8"),
+        ({"from": "path", "path": "name"}, "no path parameter name, in:\n  #3 POST"),
         ({"json": "$.none"}, "0 values at"),
+        ({"regex": "user=(.*)"}, "matches 'user=(.*)', in:\n  #3 POST /orders/8 got 201 from order\n    body: "),
+        ({"regex": "user=(.*)", "secret": True}, "matches 'user=(.*)' in #3"),
     ],
 )
 def test_what_can_not_be_captured_fails(shop: Started, capture: dict[str, object], problem: str) -> None:
     result = shop.verify(calls=[{"route": "order", "capture": {"a": capture}}])
     assert not result.success
     assert problem in result.error
+    assert ("    body: " in result.error) == (", in:" in result.error)
 
 
 def test_secrets_that_an_agent_sent_reach_later_steps_only(mocks: MockMaker) -> None:

@@ -91,7 +91,7 @@ def test_routes_come_from_a_file_unless_a_route_of_the_arguments_has_the_same_na
     ("file", "text", "problem"),
     [
         ("a.json", "[", "expected JSON with the member `routes` in 'a.json'"),
-        ("a.json", "[]", "a.json: expected an object"),
+        ("a.json", "[]", "a.json: expected an object with the member `routes`, found an array"),
         ("a.yml", "routes: []", "a.yml: routes: expected an array of length >= 1"),
         ("a.yml", "routes: [{path: /a, answer: {txt: x}}]", "a.yml: routes[0].answer: unknown argument 'txt'"),
         ("a.yml", "routes: [{path: /a, answer: {}}, {path: /a, answer: {}}]", "occurs twice"),

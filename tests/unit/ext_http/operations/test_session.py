@@ -15,6 +15,8 @@ from tests.support.http_contexts import context_in
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from tests.support.ext_http import Extension
+
 
 def test_settings_add_up_until_the_session_is_forgotten(tmp_path: Path) -> None:
     context = context_in(tmp_path)
@@ -25,6 +27,12 @@ def test_settings_add_up_until_the_session_is_forgotten(tmp_path: Path) -> None:
     assert stored.headers == {"X": "1", "Y": "value-of-y"}
     assert stored.secret_headers == {"y"}
     assert session(validate(SessionArgs, {"name": "a", "forget": True}), context).message == "session 'a': nothing set"
+
+
+def test_a_wrong_name_of_a_session_is_reported(http: Extension) -> None:
+    http.ok("session", name="ada", baseUrl="http://127.0.0.1:1")
+    error = http.failed("request", url="/me", session="adda").error
+    assert "without a baseUrl; session 'adda' has none in this workdir and scope: did you mean 'ada'?" in error
 
 
 @pytest.mark.parametrize("members", [{"baseUrl": "/a"}, {"headers": {"X": "a\nb"}}])

@@ -64,6 +64,8 @@ def test_a_wait_may_go_on_in_the_next_step_but_permanent_failures_fail(http: Ext
     first = http.ok("wait", url=never, timeout="50ms", onTimeout="ok")
     assert first.outputs["done"] == "false"
     assert first.message.startswith("Not done yet: ")
+    body = http.ok("wait", url=stub.says("/body", "soon"), timeout="1s", onTimeout="ok", expect={"body": "ready"})
+    assert 'last: 200 OK; last seen: body: expected to equal "ready", got "soon"' in body.message
     assert http.ok("wait", url=stub.does("/", from_the(3)), onTimeout="ok", **QUICK).outputs["done"] == "true"
     refused = stub.does("/no", lambda handler, _: handler.answer(401, "no"))
     assert http.failed("wait", url=refused, onTimeout="ok", timeout="20s").outputs["done"] == "false"

@@ -52,6 +52,8 @@ def test_a_stream_that_does_not_end_is_read_up_to_the_last_expected_event(http: 
                 "request", url=server.url, timeout="500ms", expect={"events": [*events, "three", "four"]}
             )
             assert "event 4: expected to be sent, got 3 complete events up to the end" in late.error
+            endless = http.failed("request", url=server.url, timeout="500ms")
+            assert "`expect.events` of request and wait reads a stream" in endless.error
             wrong = http.failed(
                 "request", url=server.url, expect={"events": ["1", {"event": "x", "data": {"size": 1}}]}
             )
