@@ -217,6 +217,39 @@ MOST_OBJECTS = 20_000  # of one snapshot, which is in memory
 MOST_BYTES = 64 * 1024 * 1024
 ANY_NAME = "\0\0"  # a component that only wildcards match
 
+# Kinds that the controller of an owner creates, by the group and kind of the owner; any user can name an owner.
+DEPENDENTS = {
+    "/Node": {"Pod"},
+    "/Pod": {"PersistentVolumeClaim", "ResourceClaim"},
+    "/ReplicationController": {"Pod"},
+    "/Service": {"EndpointSlice"},
+    "apps/DaemonSet": {"ControllerRevision", "Pod"},
+    "apps/Deployment": {"ReplicaSet"},
+    "apps/ReplicaSet": {"Pod"},
+    "apps/StatefulSet": {"ControllerRevision", "PersistentVolumeClaim", "Pod"},
+    "batch/CronJob": {"Job"},
+    "batch/Job": {"Pod"},
+}
+# Kinds that count with an owner of a custom kind, too, although its controller may have created them.
+ALWAYS_COUNTED = {"ClusterRole", "ClusterRoleBinding", "ConfigMap", "Role", "RoleBinding", "Secret", "ServiceAccount"}
+BUILT_IN_GROUPS = frozenset({
+    "admissionregistration.k8s.io", "apiextensions.k8s.io", "apiregistration.k8s.io", "certificates.k8s.io",
+    "coordination.k8s.io", "discovery.k8s.io", "events.k8s.io", "flowcontrol.apiserver.k8s.io", "networking.k8s.io",
+    "node.k8s.io", "rbac.authorization.k8s.io", "resource.k8s.io", "scheduling.k8s.io", "storage.k8s.io",
+})  # fmt: skip
+MANUAL = "cronjob.kubernetes.io/instantiate"  # annotation of a Job that a user created from a CronJob
+
+
+def is_dependent(item: Object) -> bool:
+    """Return True if the controller of its owner has created an object, as far as its kind and owner show."""
+    owner = next((one for one in items(item, "metadata", "ownerReferences") if one.get("controller") is True), None)
+    if owner is None or MANUAL in members(item, "metadata", "annotations"):
+        return False
+    group, kind = text(owner, "apiVersion").rpartition("/")[0], text(item, "kind")
+    if "." in group and group not in BUILT_IN_GROUPS:
+        return kind not in ALWAYS_COUNTED
+    return kind in DEPENDENTS.get(f"{group}/{text(owner, 'kind')}", ())
+
 
 class StateReader:
     """Reads the objects of a scope."""
@@ -228,6 +261,7 @@ class StateReader:
         self._names: dict[Resource, str] = {}  # of kinds, as in the names of entries
         self._exclude: list[str] = []
         self._count = 0
+        self._kept: dict[str, Entry] = {}  # of the snapshot; they are compared, whatever owner they have now
         self._several = len(scope.namespaces) > 1 or "" in scope.namespaces
 
     def read(self, *, before: ClusterState | None = None) -> ClusterState:
@@ -241,6 +275,7 @@ class StateReader:
             ext_sdk.OperationFailed: there are too many objects, or a namespace does not exist.
             KubernetesError: a request failed.
         """
+        self._kept = before.entries if before else {}
         kinds = self._kinds()
         self._exclude = list(map(self.canonical, self._scope.exclude))
         kinds = [kind for kind in kinds if not self._is_excluded(self._names[kind])]
@@ -361,8 +396,8 @@ class StateReader:
             return True
         if kind == "ServiceAccount" and text(metadata, "name") == "default" and not settable(item):
             return True  # the server creates it, at any time
-        owned = any(owner.get("controller") is True for owner in items(metadata, "ownerReferences"))
-        return (owned and not self._scope.owned) or any(matches(pattern, name) for pattern in self._exclude)
+        owned = not self._scope.owned and name not in self._kept and is_dependent(item)
+        return owned or any(matches(pattern, name) for pattern in self._exclude)
 
     def _claims_of(self, item: Object) -> Iterator[str]:
         """Yield the names, without the number at their end, of the volume claims that a StatefulSet creates."""

@@ -28,10 +28,14 @@ def deployment(image: str = "app:1", **spec: object) -> Object:
     }
 
 
+def owner_of(version: str, kind: str) -> Object:
+    return {"apiVersion": version, "kind": kind, "name": "web-1", "uid": "1", "controller": True}
+
+
 @pytest.fixture
 def cluster(api: FakeApi) -> FakeApi:
     """A Deployment with a pod, a ConfigMap and a Secret in namespace default, and what controllers write."""
-    owner = {"kind": "ReplicaSet", "name": "web-1", "uid": "1", "controller": True}
+    owner = owner_of("apps/v1", "ReplicaSet")
     password = base64.b64encode(b"hunter22").decode()
     api.put("deployments", deployment())
     api.put("pods", {"metadata": {"name": "web-1-x", "ownerReferences": [owner]}, "status": {"phase": "Pending"}})
@@ -132,6 +136,39 @@ def test_owned_objects_count_if_they_are_chosen(kube: Extension, cluster: FakeAp
     cluster.remove("pods", "web-1-x")
     assert kube.ok("assert-changes", {"since": "free"})["count"] == "0"
     assert kube.ok("assert-changes", {"required": ["po/web-1-?"]})["removed"] == "pod/web-1-x"
+
+
+def test_an_owner_does_not_hide_what_a_user_writes(kube: Extension, cluster: FakeApi) -> None:
+    kube.ok("snapshot")
+    owned = {"ownerReferences": [owner_of("apps/v1", "Deployment")]}
+    change(cluster, "configmaps", "settings", owned, data={"colour": "red"})
+    cluster.put("configmaps", {"metadata": owned | {"name": "more"}})
+    told = kube.failed("assert-changes")
+    assert "configmap/more: expected no change since snapshot 'default', got an addition" in told
+    assert 'data.colour was "blue", is "red"' in told
+    assert kube.ok("assert-changes", {"only": ["cm/*"]})["count"] == "2"
+
+
+@pytest.mark.parametrize(
+    ("owner", "kind", "dependent"),
+    [
+        ("apps/v1 Deployment", "ReplicaSet", True),
+        ("apps/v1 Deployment", "Pod", False),
+        ("apps/v1 Deployment", "RoleBinding", False),
+        ("batch/v1 CronJob", "Job", True),
+        ("v1 Service", "EndpointSlice", True),
+        ("example.com/v1 Deployment", "Pod", True),
+        ("example.com/v1 Switch", "RoleBinding", False),
+        ("example.com/v1 Switch", "Secret", False),
+        ("networking.k8s.io/v1 Ingress", "Pod", False),
+        ("gateway.networking.k8s.io/v1 Gateway", "Deployment", True),
+    ],
+)
+def test_controllers_create_only_some_kinds(owner: str, kind: str, dependent: bool) -> None:
+    references = [owner_of(*owner.split())]
+    assert snapshot.is_dependent({"kind": kind, "metadata": {"ownerReferences": references}}) is dependent
+    manual = {"ownerReferences": references, "annotations": {"cronjob.kubernetes.io/instantiate": "manual"}}
+    assert not snapshot.is_dependent({"kind": kind, "metadata": manual})
 
 
 def test_the_replicas_of_a_deployment_with_an_autoscaler_are_not_compared(kube: Extension, cluster: FakeApi) -> None:
