@@ -11,10 +11,10 @@ from msgspec import UNSET, Meta, UnsetType, field
 
 from ext_sdk.args import Args
 from ext_sdk.expect.documents import Format, NotDocument
-from ext_sdk.expect.extraction import Extract, extracted
+from ext_sdk.expect.extraction import BrokenDocument, Extract, extracted
 from ext_sdk.expect.regex import Searcher, SearchFailed, problem
 
-from .capture_filters import Filter, NotFound, filtered, find_by_json, find_by_regex
+from .capture_filters import Filter, NotFound, Unreadable, filtered, find_by_json, find_by_regex
 from .errors import InvalidArgs
 from .expect.check import Check
 
@@ -128,7 +128,7 @@ def capture_all(
             raw = find(capture)
             value = filtered(raw, capture.filters, searcher, secret=capture.secret)
         except NotFound as reason:
-            if capture.default is UNSET:
+            if capture.default is UNSET or isinstance(reason, Unreadable) or isinstance(reason.__cause__, SearchFailed):
                 captured.failures.append(Check.failed("to be found", str(reason), where=f"capture {name}"))
                 if capture.secret:
                     captured.withheld |= {capture.from_} & texts.keys() or texts.keys()
@@ -147,11 +147,16 @@ def capture_all(
 
 
 def find_in_text(capture: CaptureArgs, text: str, searcher: Searcher, *, kind: str = "") -> str:
-    """Return the part of a text that `json` or `regex` selects, or all of it. Raises NotFound; see `find_by_json`."""
+    """Return the part of a text that `json` or `regex` selects, or all of it.
+
+    Raises:
+        NotFound: see `find_by_json`; Unreadable if the part to extract is not valid.
+    """
     try:
         text = extracted(text, capture.format, capture.extract, searcher)
     except NotDocument as error:
-        raise NotFound(f"no part of {capture.from_} to search: {error}") from None
+        reason = Unreadable if isinstance(error, BrokenDocument) else NotFound
+        raise reason(f"no part of {capture.from_} to search: {error}") from None
     except SearchFailed as error:
         raise NotFound(str(error)) from error
     if capture.json is not UNSET:

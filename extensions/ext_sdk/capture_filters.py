@@ -29,8 +29,20 @@ class NotFound(Exception):
     """A captured value does not exist; str() gives the reason."""
 
 
+class Unreadable(NotFound):
+    """A value was found, but it can't be read. A default does not replace it."""
+
+
 class FilterFailed(ValueError):
-    """A filter does not apply to a value; str() is the reason."""
+    """A filter does not apply to a value; str() is the reason.
+
+    Args:
+        unreadable: the value is not in the format that the filter requires; False: it lacks the part to select.
+    """
+
+    def __init__(self, reason: str, *, unreadable: bool = False) -> None:
+        super().__init__(reason)
+        self.unreadable = unreadable
 
 
 class Filter(Args, one_of=("split", "decode", "date", "json", "regex", "trim")):
@@ -93,7 +105,7 @@ class Filter(Args, one_of=("split", "decode", "date", "json", "regex", "trim")):
             try:
                 return _DECODERS[self.decode](value.strip())
             except ValueError as error:  # binascii.Error and UnicodeDecodeError are ValueErrors
-                raise FilterFailed(f"decode {self.decode}: {error}") from None
+                raise FilterFailed(f"decode {self.decode}: {error}", unreadable=True) from None
         if not isinstance(self.date, UnsetType):
             return _date(value.strip(), self.date, self.to)
         if self.trim:
@@ -106,7 +118,9 @@ class Filter(Args, one_of=("split", "decode", "date", "json", "regex", "trim")):
                 return find_by_json(self.json, value, where="the value", searcher=searcher)
             return find_by_regex(str(self.regex), None, value, where="the value", searcher=searcher)
         except NotFound as error:
-            raise FilterFailed(str(error)) from None
+            raise FilterFailed(
+                str(error), unreadable=isinstance(error.__cause__, (NotDocument, SearchFailed))
+            ) from None
 
 
 def _base64(value: str) -> str:
@@ -167,7 +181,8 @@ def _date(value: str, form: str, to: str) -> str:
             date = datetime.fromisoformat(value) if form == "rfc3339" else datetime.strptime(value, form)  # noqa: DTZ007 - UTC is added below
         date = (date if date.tzinfo else date.replace(tzinfo=UTC)).astimezone(UTC)
     except (ValueError, TypeError, OverflowError, OSError) as error:
-        raise FilterFailed(f"date {form}: {cut(value, SHOWN)!r} is not a date of this format: {error}") from None
+        reason = f"date {form}: {cut(value, SHOWN)!r} is not a date of this format: {error}"
+        raise FilterFailed(reason, unreadable=True) from None
     if to == "rfc3339":
         return date.isoformat().replace("+00:00", "Z")
     if to in {"unix", "unixMs"}:
@@ -211,14 +226,15 @@ def filtered(value: str, filters: Sequence[Filter], searcher: Searcher, *, secre
         secret: errors must not show the value.
 
     Raises:
-        NotFound: a filter does not apply to the value.
+        NotFound: a filter does not apply to the value; Unreadable if that is not in the format of the filter.
     """
     for number, part in enumerate(filters):
         try:
             value = part.apply(value, searcher)
         except FilterFailed as error:
             reason = "the value is secret, so the reason is not shown" if secret else str(error)
-            raise NotFound(f"a value that filters[{number}] does not apply to: {reason}") from None
+            kind = Unreadable if error.unreadable else NotFound
+            raise kind(f"a value that filters[{number}] does not apply to: {reason}") from None
     return value
 
 

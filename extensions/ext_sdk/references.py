@@ -33,11 +33,12 @@ MOST_PROBLEMS = 20  # that an error lists
 VERBATIM, TEMPLATE, COMPUTED, COMPUTED_NUMBER = "verbatim", "template", "computed", "computed number"
 ANY_NAME = "*"  # in marks: each member of a map
 
-# Escape, reference, and the begin of a reference whose default does not end. A default may have two levels of braces.
+# Escape, reference, and the begin of a reference whose default does not end, or after which the text has no brace. A
+# default may have two levels of braces.
 _SYNTAX = re.compile(
     r"(?P<escape>\$\$\{)"
     r"|\$\{(?P<path>[^{}|]*)(?:\|(?P<default>(?:[^{}]|\{(?:[^{}]|\{[^{}]*\})*\})*))?\}"
-    rf"|(?P<open>\$\{{{NAME}+\.[^\s{{}}|]+\|)"
+    rf"|(?P<open>\$\{{{NAME}+\.[^\s{{}}|]+(?:\||(?=[^{{}}]*\Z)))"
 )
 _NUMBER = re.compile(r"-?(0|[1-9][0-9]{0,308})(?P<fraction>\.[0-9]{1,308})?")
 _VALUE = re.compile(rf"{NAME}+\.\S+")
@@ -191,7 +192,8 @@ class Expansion:
         self._known = known
         self._is_chosen = is_chosen
         self._problems: dict[tuple[str, str], NoValue] = {}  # by argument and reference
-        self.computed: set[str] = set()  # arguments with a reference in place of a number or a string with a pattern
+        # Arguments with a reference in place of a number or a string with a pattern: by path, the text and its value.
+        self.computed: dict[str, tuple[str, str]] = {}
 
     def expand(
         self,
@@ -214,8 +216,8 @@ class Expansion:
         def replaced(text: str, path: str, mark: str) -> object:
             template = Template.parse(text)
             if mark in {COMPUTED, COMPUTED_NUMBER}:
-                self.computed.add(path)
                 filled = template.fill(partial(self._value, path))
+                self.computed[path] = text, filled
                 return _number(filled) if mark == COMPUTED_NUMBER else filled
             if computed_only:
                 return text
@@ -280,6 +282,8 @@ class Expansion:
             return new_value(path)
         text = cut(reference.source, LONGEST_NAME)
         if not path and default is not None:
+            if not reference.source.endswith("|"):
+                raise NoValue(f"{text}…: the reference has no end: expected }}")
             raise NoValue(f"{text}…: the default has no end: expected }}, and in it at most two levels of {{}}")
         if default is not None and (not _VALUE.fullmatch(path) or reference.source.startswith(f"${{{path}||")):
             # `${a || b}` of JavaScript, for one

@@ -17,7 +17,7 @@ from ext_kubernetes.objects.fields import identity, items, members
 from ext_kubernetes.objects.kubectl_jsonpath import PathFailed, problem, text_of, values
 from ext_kubernetes.objects.secret_data import has_hidden, marked
 from ext_kubernetes.targets import TargetArgs, TimeLimit, missing_namespace_context, target_of
-from ext_sdk.capture_filters import Filter, filtered
+from ext_sdk.capture_filters import Filter, Unreadable, filtered
 from ext_sdk.capture_filters import NotFound as CaptureNotFound
 from ext_sdk.core.text import counted
 from ext_sdk.expect import Integer, Searcher, check_integer, failure_text, passed
@@ -163,7 +163,7 @@ def _value(name: str, output: str | Output, document: Object, target: Target, se
     try:
         return filtered(value, output.filters, searcher, secret=hidden), hidden
     except CaptureNotFound as error:
-        if output.default is not UNSET:
+        if output.default is not UNSET and not isinstance(error, Unreadable):
             return output.default, hidden
         raise ext_sdk.OperationFailed(
             f"no value at {path} of {target} after `filters`", error=f"outputs.{name}: found {error}"

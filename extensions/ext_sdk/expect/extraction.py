@@ -1,6 +1,8 @@
 """Documents within texts: in a fenced code block, or the first value of a format in prose.
 
-Lines that look like YAML or TOML and are not valid are skipped; their beginning is not returned in their place.
+Lines that look like YAML or TOML and are not valid are skipped; their beginning is not returned in their place. Text
+that begins like an object or array of JSON and is not valid is an error: a check that something is missing would pass
+on a later value.
 """
 
 from __future__ import annotations
@@ -20,6 +22,12 @@ if TYPE_CHECKING:
     from .regex import Searcher
 
 Extract = Literal["fenced", "first"]
+
+
+class BrokenDocument(NotDocument):
+    """Part of a text that begins like a document, and can't be read."""
+
+
 # Words after the fence of a block, in lower case.
 _LABELS = {
     "json": ("json", "json5", "jsonc"),
@@ -57,10 +65,11 @@ def extracted(text: str, form: Format, extract: object, searcher: Searcher | Non
     Args:
         form: `fenced` returns the content of the first fenced code block of this format, else of the first block
             without a language. `first` returns the first value that has members or items: an object or array of JSON,
-            lines of JSON, a mapping or list of YAML, keys and tables of TOML, an element of XML.
+            lines of JSON, a mapping or list of YAML, keys and tables of TOML, an element of XML. Arrays of integers
+            are not values of JSON here: `[1]` may be a citation.
 
     Raises:
-        NotDocument: the text has no such part.
+        NotDocument: the text has no such part; BrokenDocument if the first JSON in it is not valid.
         SearchFailed: the deadline is over.
     """
     if extract == "fenced":
@@ -117,27 +126,48 @@ def _blocks(text: str) -> Iterator[_Block]:
         yield _Block(label, "\n".join(lines))
 
 
+_JSON_START = re.compile(r"""\{\s*["}]|\[\s*[\[{"\]]""")  # prose has other words in braces and brackets
+_CITATION = re.compile(r"\[\s*\d+\s*(?:,\s*\d+\s*)*\]")
+
+
 def _first_value(text: str, searcher: Searcher | None) -> str:
     decoder = json.JSONDecoder(parse_constant=_refuse)
+    citations = 0
     for number, start in enumerate(re.finditer(r"[\[{]", text)):
         if number == MOST_STARTS:
             break
         if searcher:
             searcher.check_time()
+        if _CITATION.match(text, start.start()):
+            citations += 1
+            continue
         try:
             _, end = decoder.raw_decode(text, start.start())
-        except (ValueError, RecursionError):
+        except (ValueError, RecursionError) as error:
+            if _JSON_START.match(text, start.start()):
+                line = text.count("\n", 0, start.start()) + 1
+                raise _unreadable(line, error) from None
             continue
         return text[start.start() : end]
-    raise NotDocument("expected an object or an array of JSON in the text, found none")
+    ignored = "; arrays of integers only are ignored, as they may be citations" if citations else ""
+    raise NotDocument(f"expected an object or an array of JSON in the text, found none{ignored}")
+
+
+def _unreadable(line: int, error: Exception) -> BrokenDocument:
+    """Return the error of a text that begins like JSON in a line, and is not JSON."""
+    reason = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
+    return BrokenDocument(f"the first JSON in the text can't be read: it begins in line {line}: {reason}")
 
 
 def _first_lines(text: str) -> str:
     found: list[str] = []
-    for line in text.split("\n"):
+    for number, line in enumerate(text.split("\n"), 1):
+        begin = line.lstrip()
         try:
-            value = parse(line) if line.lstrip()[:1] in {"{", "["} else None
-        except NotJson:
+            value = parse(line) if begin[:1] in {"{", "["} else None
+        except NotJson as error:
+            if _JSON_START.match(begin):
+                raise _unreadable(number, error) from None
             value = None
         if value is not None:
             found.append(line)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import operator
 from typing import Annotated, Literal
 
@@ -180,6 +181,8 @@ def _check_value(
         if bound is not UNSET:
             text = str(bound) if name == "type" else shown(bound, redact)
             check = Check(holds(value, bound), what, text, found, where=place)
+            if name == "equals" and type(value) in {int, float} and bound == json.dumps(value):
+                check.found += "; values of references are strings: compare numbers by `gte` and `lte`"
             different = None if check.ok or name != "equals" else differs(bound, value, at=place)
             if different and different.path != place:  # a member or an item, not all of the value
                 check.where = different.path

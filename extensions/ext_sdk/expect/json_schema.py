@@ -206,6 +206,7 @@ def _schemas(schema: object, path: str) -> Iterator[tuple[str, dict[str, object]
 
 Schema = dict[str, Json]
 SchemaFile = Annotated[str, Meta(min_length=1)]
+MOST_NAMES = 10  # of additional members that a failure shows
 MAX_SCHEMA_BYTES = 1024 * 1024  # of a file with a schema
 LIMIT = 5.0  # seconds for one document
 GRACE = 3.0  # seconds until a child that survives its own alarm is killed
@@ -256,11 +257,15 @@ def check_schema(schema: Schema, document: object, *, where: str, limit: float =
             found = found[step] if isinstance(step, int) else None
         elif isinstance(found, dict):
             found = found[step]
-    path = "".join(f"[{step}]" if isinstance(step, int) else member_path(step) for step in steps)
+    path = _path(steps)
     redact = redact_named(path, redact)
     missing = answer.get("missing")
     more = f"; {answer['errors']} places don't fit" if answer["errors"] != 1 else ""
+    if isinstance(others := answer.get("others"), list) and others:
+        more += ", also " + ", ".join(f"${_path(at)} ({keyword})" for at, keyword in others)
     what, expected = "to fit the schema's", "false"
+    if isinstance(additional := answer.get("additional"), list) and additional:
+        more = f" with {', '.join(quoted(name, redact) for name in additional[:MOST_NAMES])}{more}"
     if isinstance(missing, list):
         what = "to have the required member" + ("s" if len(missing) > 1 else "")
         expected = ", ".join(quoted(name, redact) for name in missing)
@@ -273,6 +278,10 @@ def check_schema(schema: Schema, document: object, *, where: str, limit: float =
         f"{shown(found, redact)} ({type_name(found)}){more}",
         where=f"{where} at ${path}",
     )
+
+
+def _path(steps: list[str | int]) -> str:
+    return "".join(f"[{step}]" if isinstance(step, int) else member_path(step) for step in steps)
 
 
 def check_against_schemas(

@@ -3,8 +3,9 @@
 Reads one request from stdin and writes the response to stdout, both JSON:
 
     request:   one line {"path": sys.path of the parent, "schema": …}, then the document up to end of file
-    response:  {"wrong": the reason why the schema can't be used} or {"errors": their number, and of the best match
-               "at": its path, "keyword": …, "value": of the keyword, "missing": members of `required`}
+    response:  {"wrong": the reason why the schema can't be used} or {"errors": their number, "others": paths and
+               keywords of some, and of the best match "at": its path, "keyword": …, "value": of the keyword, "missing":
+               members of `required`, "additional": members that `additionalProperties: false` refuses}
 
 A validation that takes too long is ended by SIGALRM, whose default action needs no cooperation; one that needs too much
 memory reaches RLIMIT_AS. Nothing is fetched: a reference that leads out of the schema is an error.
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
 MEMORY = 1 << 30  # bytes of address space
 MOST_ERRORS = 1000  # counted at most
+MOST_OTHERS = 4  # errors that are named next to the best match
 
 
 def main() -> None:
@@ -81,9 +83,14 @@ def _errors(schema: dict[str, object], document: bytes) -> dict[str, object]:
     validator = draft(schema, registry=Registry(), format_checker=checker)
     errors = list(islice(validator.iter_errors(json.loads(document)), MOST_ERRORS))
     # The first of the outermost errors; of those of alternatives, the nearest match.
-    best = best_match(sorted(errors, key=lambda error: len(error.absolute_path))[:1])
-    if best is None:
+    if not errors:
         return {"errors": 0}
+    first, *others = sorted(errors, key=lambda error: len(error.absolute_path))
+    best = best_match([first])
+    # `required` has an error for each missing member.
+    others = [error for error in others if (error.json_path, error.validator) != (first.json_path, first.validator)]
+    closed = best.validator == "additionalProperties" and best.validator_value is False
+    declared = best.schema if closed else {}
     missing = best.validator == "required" and isinstance(best.validator_value, list)  # draft 3 had true
     return {
         "errors": len(errors),
@@ -91,6 +98,13 @@ def _errors(schema: dict[str, object], document: bytes) -> dict[str, object]:
         "keyword": best.validator,  # None for a schema that is `false`
         "value": best.validator_value,
         "missing": [name for name in best.validator_value if name not in best.instance] if missing else None,
+        "additional": [
+            name
+            for name in (best.instance if closed else ())
+            if name not in declared.get("properties", ())
+            and not any(re.search(pattern, name) for pattern in declared.get("patternProperties", ()))
+        ],
+        "others": [(list(error.absolute_path), error.validator or "false") for error in others[:MOST_OTHERS]],
     }
 
 

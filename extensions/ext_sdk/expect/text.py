@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Annotated, TypeVar
 
 from msgspec import UNSET, Meta, UnsetType
@@ -10,7 +11,7 @@ from ext_sdk.expect import regex
 
 from .check import Check, Expectation, Json, quoted, shown, text_lines
 from .documents import FORMAT_NAMES, Format, NotDocument, parse_document
-from .extraction import Extract, read_document
+from .extraction import Extract, extracted, read_document
 from .json_equality import Lists, TooManyComparisons, differs
 from .json_expectation import JsonExpectation, check_json, shown_difference
 from .json_schema import Schema, SchemaFile, check_against_schemas
@@ -267,6 +268,16 @@ class _Comparison:
             what = f"to {'be' if wanted.extract is UNSET else 'contain'} {FORMAT_NAMES[wanted.format]}"
             yield Check.failed(what, f"{quoted(self._text, self._redact)}: {error}", where=self._where)
             return
+        checks = list(self._comparisons(document, workdir))
+        failed = next((check for check in checks if not check.ok), None)
+        if failed and wanted.extract is not UNSET:  # the part is often another than the author expects
+            with suppress(SearchFailed):
+                part = extracted(self._text, wanted.format, wanted.extract, self._searcher)
+                failed.found += f", in the extracted part {quoted(part, self._redact)}"
+        yield from checks
+
+    def _comparisons(self, document: object, workdir: Path | None) -> Iterator[Check]:
+        wanted = self._wanted
         if wanted.json_equals is not UNSET:
             yield self._document(wanted.json_equals, document, "to equal", partial=False)
         if wanted.json_contains is not UNSET:

@@ -393,7 +393,8 @@ def _check_given(operation: Operation, given: dict[str, object], expansion: Expa
         check_types(operation.args_type, checked, extra=tuple(COMMON))
     except InvalidArgs as error:
         if error.field in expansion.computed:
-            raise
+            text, filled = map(shown, expansion.computed[error.field])
+            raise InvalidArgs(error.field, f"{error.message}; the value of {text} is {filled}") from error
         raise _invalid(operation, str(error)) from error
 
 

@@ -109,7 +109,9 @@ class SharedValues:
             if isinstance(value, NotKept):
                 kept.reasons[key] = value.reason
             elif key in secret or self._redact(value) != value:
-                kept.reasons[key] = f"it is secret, and secret values are available in {self._extension} only"
+                only = f"and secret values are available in {self._extension} only"
+                part = f"it contains a secret value, {only}; `capture` the part that is needed"
+                kept.reasons[key] = f"it is secret, {only}" if key in secret else part
             elif len(value) > LONGEST_VALUE:
                 kept.reasons[key] = (
                     f"it has {len(value):,} characters, and other extensions get values of at most {LONGEST_VALUE:,}; "
@@ -133,11 +135,11 @@ class SharedValues:
         found = [kept for kept in self._read(lambda _: [file], MOST_SHARED) if kept.at > later_than]
         return max(found, key=lambda kept: kept.at, default=None)
 
-    def known(self, place: Place) -> list[str]:
-        """Return the references, without braces, to values of other extensions."""
+    def known(self, place: Place) -> dict[str, Kept]:
+        """Return the latest values of each name that other running extensions keep, by name, except long ones."""
         begin = _file(place, "").partition(".")[0]
         found = self._read(lambda files: [file for file in files if file.startswith(begin)], LISTED_BYTES)
-        return sorted({f"{kept.name}.{key}" for kept in found for key in kept.values if key})
+        return {kept.name: kept for kept in sorted(found, key=lambda kept: kept.at)}
 
     def scopes(self, place: Place, name: str) -> set[str]:
         """Return the scopes of a workdir in which another extension keeps values under a name."""

@@ -55,17 +55,22 @@ def with_keys(path: str, value: object, fails: Callable[[object], bool], *, of_k
 
 def _failing_key(value: object, trail: list[str | int], fails: Callable[[object], bool]) -> str | None:
     """Return the first key of the map at the end of the trail that is refused by itself."""
-    members = value
-    for step in trail:
-        if isinstance(members, dict):
-            members = members.get(step)
-        else:
-            inside = isinstance(members, list) and isinstance(step, int) and step < len(members)
-            members = members[step] if inside else None  # type: ignore[index]  # a list and an index
+    members = _at(value, trail)
     if not isinstance(members, dict):
         return None
     keys = islice(members, MOST_KEYS)
     return next((key for key in keys if fails(_replaced(value, trail, {key: members[key]}))), None)
+
+
+def _at(value: object, trail: Iterable[str | int]) -> object:
+    """Return the part of a value at a trail of names and indexes; None if there is none."""
+    for step in trail:
+        if isinstance(value, dict):
+            value = value.get(step)
+        else:
+            inside = isinstance(value, list) and isinstance(step, int) and step < len(value)
+            value = value[step] if inside else None  # type: ignore[index]  # a list and an index
+    return value
 
 
 def _replaced(value: object, trail: list[str | int], part: Mapping[str, object]) -> object:
@@ -124,9 +129,14 @@ def _converted(
                 return str(other) == text
             return False
 
-        raise _explained(
+        explained = _explained(
             text, args_type, extra, lambda *place: with_keys(place[0], value, fails, of_key=place[1])
-        ) from error
+        )
+        if (outside := _OUTSIDE.fullmatch(text)) and "[...]" not in text:
+            steps = _PATH_STEP.finditer(outside["path"])
+            found = _at(value, [step["name"] or int(step["index"]) for step in steps])
+            explained = InvalidArgs(explained.field, f"{explained.message}, found {dumps(found)[:LONGEST_NAME]}")
+        raise explained from error
     except UnicodeEncodeError as error:
         raise not_text(error) from error
 
@@ -165,6 +175,7 @@ _WHERE = re.compile(r"(?P<what>.*?)(?: - at (?P<of_key>`key` in )?`\$(?P<path>[^
 _UNKNOWN = re.compile(r"Object contains unknown field `(?P<name>.*)`", re.DOTALL)
 _MISSING = re.compile(r"Object missing required field `(?P<name>.*)`")
 _NOT_IN_ENUM = re.compile(r"Invalid (?:enum )?value (?P<found>.*)", re.DOTALL)
+_OUTSIDE = re.compile(r"Expected `(?:int|float)` [<>].* - at `\$(?P<path>[^`]*)`")
 _NO_TEXT = re.compile(r"Expected `(?:[^`]*\| )?str(?: \|[^`]*)?`, got `(?:int|float|bool)`")
 _QUOTED = re.compile(r"`([^`]*)`")
 _STEP = re.compile(r"\.(?P<name>[^.\[]+)|\[(?:\d+|\.\.\.)\]")
@@ -189,9 +200,7 @@ def _explained(
     if wrong := _NOT_IN_ENUM.fullmatch(what):
         branches = branches_of(_schema_at(args_type, path))
         values = [value for branch in branches for value in _listed(branch)]
-        kinds = [
-            _KINDS[kind] for branch in branches if (kind := str(branch.get("type"))) in _KINDS and not _listed(branch)
-        ]
+        kinds = [_KINDS[kind] for branch in branches if (kind := _type_of(branch)) in _KINDS and not _listed(branch)]
         accepted = _choice([*kinds, f"{'one of ' * (len(values) > 1)}{', '.join(map(dumps, values))}"])
         return InvalidArgs(field, f"expected {accepted}; found {wrong['found'][:LONGEST_NAME]}")
     problem = what  # of our classes: unchanged; of msgspec: with names of JSON types
@@ -243,6 +252,12 @@ def _schema_at(args_type: type[Args], path: str) -> Schema:
             inner += [member for member in schemas if isinstance(member, dict)]
         schema = {"anyOf": inner}
     return schema
+
+
+def _type_of(branch: Schema) -> str:
+    """Return the type of a branch; that of a number that may also be a reference, which is a string."""
+    kinds = branch.get("type")
+    return str(kinds[0] if isinstance(kinds, list) else kinds)
 
 
 def _listed(branch: Schema) -> list[object]:

@@ -20,8 +20,8 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING
 
-from ext_sdk.core.text import MOST_SUGGESTIONS, closest
-from ext_sdk.references import NAME, Expansion, NoValue, Reference, new_value
+from ext_sdk.core.text import LONGEST_NAME, MOST_SUGGESTIONS, closest
+from ext_sdk.references import GENERATED, NAME, Expansion, NoValue, Reference, new_value
 from ext_sdk.result import NotKept
 
 if TYPE_CHECKING:
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 LONGEST_VALUE = 16 * 1024 * 1024  # characters of one value; a body of the default maxBody has at most 10 Mi
 MOST_KEPT = 64 * 1024 * 1024  # characters of all long values of a session together
+MOST_MISSING = 2  # characters that the misspelled name of a generated value may lack, or have in addition
 LONG = 64 * 1024  # characters; shorter values are never dropped
 _SAME_FOR_ALL = re.compile(rf"(?P<kind>uuid|random)\.{NAME}+")
 
@@ -158,7 +159,9 @@ class Variables:
         if scopes := scopes - {place.scope}:
             others = [f"scope {scope!r}" if scope else "a step without `scope`" for scope in sorted(scopes)]
             text += f" ({', '.join(others)} of this workdir has the name)"
-        near = closest(f"${{{path}}}", self._known_references(place))
+        if other:
+            text += f" (the last step with `as: {reference.name}` was one of {other.extension}, without that output)"
+        near = _nearest(reference, self._known_references(place))
         raise NoValue(text, suggestion=f"did you mean {near!r}?" if near else "", unknown=True)
 
     def _known(self, place: Place) -> str:
@@ -169,9 +172,15 @@ class Variables:
         return f"known are {', '.join(known[:MOST_SUGGESTIONS])}{', …' if len(known) > MOST_SUGGESTIONS else ''}"
 
     def _known_references(self, place: Place) -> list[str]:
+        """Return the references that have a value; of a name, those of the latest call with it, in any extension."""
         with self._lock:
-            known = set(self._values.get(place, ()))
-        return [f"${{{path}}}" for path in sorted(known.union(self._shared.known(place) if self._shared else ()))]
+            own = list(self._values.get(place, ()))
+            times = {name: at for (where, name), at in self._times.items() if where == place}
+        shared = self._shared.known(place) if self._shared else {}
+        later = {name: kept for name, kept in shared.items() if kept.at > times.get(name, 0)}
+        known = {path for path in own if path.partition(".")[0] not in later}
+        known.update(f"{name}.{key}" for name, kept in later.items() for key in kept.values if key)
+        return [f"${{{path}}}" for path in sorted(known)]
 
     def _same_for_all(self, place: Place, path: str, kind: str) -> str:
         """Return a value that is generated once for all steps of a place."""
@@ -186,6 +195,19 @@ class Variables:
             with suppress(OSError):
                 self._shared.keep(place, path, {"": value})
         return value
+
+
+def _nearest(reference: Reference, known: Collection[str]) -> str:
+    """Return the reference that is most similar, or "" if none is; generated values have references, too."""
+    name, _, key = reference.path.partition(".")
+    outputs = [other for other in known if other.endswith(f".{name}}}")] if not key else []
+    generated = closest(name, GENERATED) or closest(name[:LONGEST_NAME].lower(), GENERATED)
+    if outputs:
+        return outputs[0]
+    near = bool(generated) and abs(len(generated) - len(name)) <= MOST_MISSING
+    if near and (not key or _SAME_FOR_ALL.fullmatch(f"{generated}.{key}")):
+        return f"${{{generated}{'.' * bool(key)}{key}}}"
+    return closest(f"${{{reference.path}}}", known)
 
 
 _CAPTURE = "`capture` the part that is needed"

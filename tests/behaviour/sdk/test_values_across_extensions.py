@@ -80,6 +80,13 @@ def test_the_latest_call_of_a_name_counts_and_a_failed_one_unsets_it(
     assert first.outputs("run", shown, **place)["stdout"] == "none"
     failure = first.result("run", {"command": ["echo", "${a.stdout}"]}, **place)
     assert "${a.stdout} was not set: run of ext-shell failed" in str(failure["error"])
+    second.outputs("write-file", {"path": "x", "content": "a b", "as": "a"}, **place)
+    error = str(first.result("run", {"command": ["echo", "${a.stdout}"]}, **place)["error"])
+    assert "(the last step with `as: a` was one of ext-shell, without that output)" in error
+    assert error.count("${a.stdout}") == 1  # is not suggested, although this extension once had it
+    assert "did you mean '${a.size}'?" in error
+    failure = second.result("assert-file", {"path": "x", "size": {"gte": "${a.path}"}}, **place)
+    assert 'size.gte: expected an integer, found a string; the value of "${a.path}" is "/' in str(failure["error"])
     same = {"command": ["echo", "-n", "${uuid.run}"]}
     assert len({host.outputs("run", same, **place)["stdout"] for host in (first, second)}) == 1
 
@@ -93,7 +100,8 @@ def test_secret_values_stay_in_their_extension(start: Callable[..., ExtensionHos
     answer = http.result(
         "request", {"url": "http://127.0.0.1:9/${login.password}", "body": {"raw": "${login.stderr}"}}, **place
     )
-    assert str(answer["error"]).count("it is secret, and secret values are available in ext-shell only") == 2
+    assert "it is secret, and secret values are available in ext-shell only" in str(answer["error"])
+    assert "it contains a secret value, and secret values are available in ext-shell only" in str(answer["error"])
     assert shell.outputs("run", {"command": ["test", "0pen-sesame", "=", "${login.password}"]}, **place)
     contents = b"".join(path.read_bytes() for path in shared_files(tmp_path))
     assert b'"user":"ada"' in contents

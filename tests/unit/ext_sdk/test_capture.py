@@ -39,6 +39,18 @@ def test_a_default_replaces_a_value_that_is_not_found() -> None:
     assert (captured.values, captured.failures) == ({"id": "none"}, [])
 
 
+def test_a_default_does_not_hide_a_value_that_can_not_be_read() -> None:
+    texts = {"body": '{"t": "%%%"} and {"u": "1,2"}'}
+    first: dict[str, object] = {"extract": "first", "json": "$.t", "default": "none"}
+    for part in ({"decode": "base64"}, {"date": "http"}, {"json": "$.a"}):
+        (failed,) = capture(texts, t=first | {"filters": [part]}).failures
+        assert "a value that filters[0] does not apply to" in str(failed)
+    (failed,) = capture({"body": '{"t": "x",} {"u": 1}'}, t=first).failures
+    assert "the first JSON in the text can't be read" in str(failed)
+    assert capture(texts, t=first | {"filters": [{"regex": "a"}]}).values == {"t": "none"}
+    assert capture(texts, t=first | {"filters": [{"split": ",", "index": 1}]}).values == {"t": "none"}
+
+
 def test_a_value_that_is_not_found_is_a_failed_check() -> None:
     captured = capture(id={"json": "$.no"})
     assert [str(check) for check in captured.failures] == [

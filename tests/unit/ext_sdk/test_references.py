@@ -88,6 +88,7 @@ def test_each_use_of_a_generated_value_is_new() -> None:
         ("${request.body}", "a: ${request.body} has a value in responses of mock servers only: write $${"),
         ("${web.host|{a{b{}}}}", "a: ${web.host|…: the default has no end: expected }, and in it at most two"),
         ("${web.host|${web.name}}", "a: ${web.name} is not known"),
+        ("x ${web.port and more", "a: ${web.port…: the reference has no end: expected }: write $${"),
     ],
 )
 def test_a_wrong_reference_is_refused_with_the_reason_and_the_remedy(text: str, says: str) -> None:
@@ -115,7 +116,11 @@ def test_computed_arguments_get_values_of_their_type() -> None:
     expansion = Expansion(kept, known)
     value = {"port": "${web.port}", "mode": "0${web.port}", "ratio": "-0.${web.port}", "text": "${web.port}"}
     assert expansion.expand(value, marks=marks) == {"port": 80, "mode": "080", "ratio": -0.8, "text": "80"}
-    assert expansion.computed == {"port", "mode", "ratio"}
+    assert expansion.computed == {
+        "port": ("${web.port}", "80"),
+        "mode": ("0${web.port}", "080"),
+        "ratio": ("-0.${web.port}", "-0.80"),
+    }
     assert expansion.expand(value, marks=marks, computed_only=True) == {
         "port": 80,
         "mode": "080",

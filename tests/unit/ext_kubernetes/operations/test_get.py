@@ -82,7 +82,9 @@ def test_filters_change_outputs_and_show_no_secret(own_kube: Extension, api: Fak
     wrong = image | {"filters": [{"date": "unix"}]}
     failed = own_kube.failed("get", {"resource": "configmap/c", "outputs": {"end": wrong}})
     assert "outputs.end: found a value that filters[0] does not apply to: date" in failed
-    default = own_kube.ok("get", {"resource": "configmap/c", "outputs": {"end": wrong | {"default": "none"}}})
+    own_kube.failed("get", {"resource": "configmap/c", "outputs": {"end": wrong | {"default": "none"}}})
+    other = image | {"filters": [{"regex": "zzz"}], "default": "none"}
+    default = own_kube.ok("get", {"resource": "configmap/c", "outputs": {"end": other}})
     assert default["end"] == "none"
     user = {"path": "$.data.user", "decode": "base64", "filters": [{"date": "unix"}]}
     hidden = own_kube.failed("get", {"resource": "secret/s", "outputs": {"user": user}})

@@ -58,6 +58,32 @@ def test_the_first_value_is_found_in_prose() -> None:
         read_document("{" * 10, "json", "first", searcher)
 
 
+@pytest.mark.parametrize(
+    ("form", "text", "reason"),
+    [
+        (
+            "json",
+            'Result:\n{"error": "x",} as in {"a": 1}',
+            "the first JSON in the text can't be read: it begins in line 2",
+        ),
+        ("json", 'As in [1] and [2, 3]: [{"a": oops}] {}', "it begins in line 1: Expecting value"),
+        ("json", '[["a"} {"a": 1}', "can't be read"),
+        ("jsonLines", '{"error": 1,}\n{"a": 1}', "it begins in line 1"),
+        ("jsonLines", '{"a": 1}\n{"error": 1,}', "it begins in line 2"),
+    ],
+)
+def test_what_begins_like_json_and_is_not_valid_is_never_skipped(form: Format, text: str, reason: str) -> None:
+    with pytest.raises(NotDocument, match=reason):
+        read_document(text, form, "first")
+
+
+def test_citations_are_not_values() -> None:
+    assert read_document('As in [1] and [2, 3]: {"error": "x"}', "json", "first") == {"error": "x"}
+    assert read_document("the [matrix] is [[1, 2], [3]]", "json", "first") == [[1, 2], [3]]
+    with pytest.raises(NotDocument, match="found none; arrays of integers only are ignored"):
+        read_document("As in [1].", "json", "first")
+
+
 PROSE = """Here is the manifest:
 
 apiVersion: v1
@@ -144,6 +170,9 @@ def test_documents_of_all_formats_are_checked_alike() -> None:
         'the answer at $: expected to have the required member "pods", got {} (object)'
     )
     assert "the answer at $.pods[0]: expected to equal" in check(ANSWER, json=[paths[0]], extract="fenced")
+    assert check(
+        "a:\n```\nkind: b\n```", json=[{"path": "$.kin", "exists": True}], format="yaml", extract="fenced"
+    ) == ('the answer at $.kin: expected to exist, got nothing, in the extracted part "kind: b"')
     assert "the answer: expected to contain TOML" in check(ANSWER, json=paths, format="toml", extract="fenced")
     assert "the answer: expected to be YAML" in check("a: [", json=paths, format="yaml")
 

@@ -72,6 +72,7 @@ FAIL: list[tuple[dict[str, object], str]] = [
         "body at $.id: expected to equal 9007199254740992, got 900719925474099",
     ),
     ({"path": "$.text", "equals": 1}, 'body at $.text: expected to equal 1, got "1" (string)'),
+    ({"path": "$.one", "equals": "1"}, "got 1 (integer); values of references are strings: compare numbers by `gte`"),
     ({"path": "$.yes", "equals": 1}, "expected to equal 1, got true (boolean)"),
     ({"path": "$.one", "equals": True}, "expected to equal true, got 1 (integer)"),
     ({"path": "$.nothing", "equals": None}, "body at $.nothing: expected to select a value, got nothing"),

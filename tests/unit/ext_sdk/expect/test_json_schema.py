@@ -46,10 +46,14 @@ def test_a_document_fits_its_schema(schema: dict[str, object], document: object)
         ({"type": "integer"}, "1", 'body at $: expected to fit the schema\'s type: "integer", got "1" (string)'),
         ({"const": 1}, True, "const: 1, got true (boolean)"),
         ({"const": 9007199254740993}, 9007199254740992, "got 9007199254740992 (integer)"),
-        ({"items": {"type": "string"}}, ["a", 1, 2], "got 1 (integer); 2 places don't fit"),
+        ({"items": {"type": "string"}}, ["a", 1, 2], "got 1 (integer); 2 places don't fit, also $[2] (type)"),
         ({"properties": {"a b": {"items": {"minimum": 3}}}}, {"a b": [3, 2]}, 'body at $["a b"][1]: expected to fit'),
         ({"properties": {"a": False}}, {"a": 1}, "expected to fit the schema's false, got"),
-        ({"additionalProperties": False}, {"a": 1}, "additionalProperties: false"),
+        (
+            {"properties": {"a": {"type": "string"}}, "patternProperties": {"^p": {}}, "additionalProperties": False},
+            {"a": 1, "pq": 2, "x": 3, "y": 4},
+            """(object) with "x", "y"; 2 places don't fit, also $.a (type)""",
+        ),
         (
             {"required": ["a", "b"]},
             {"a": 1},

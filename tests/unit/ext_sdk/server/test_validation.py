@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 import pytest
 
-from ext_sdk import Args, Duration, InvalidArgs, Meta
+from ext_sdk import Args, Computed, Duration, InvalidArgs, Meta
 from ext_sdk.server.validation import validate
 
 
@@ -40,6 +40,7 @@ class Everything(Args):
     count: int | list[int] | Literal["many"] = 0
     drawing: Circle | Square | None = None
     any_value: Any = None
+    port: Annotated[int, Meta(ge=1, le=65535), Computed] | Literal["auto"] = 1
 
 
 class Required(Args):
@@ -97,7 +98,7 @@ def test_json_becomes_typed_arguments() -> None:
         ({"number": "1"}, "number", "expected an integer, found a string"),
         ({"number": True}, "number", "expected an integer, found true or false"),
         ({"number": 1.5}, "number", "expected an integer, found a number"),
-        ({"number": 101}, "number", "expected an integer <= 100"),
+        ({"number": 101}, "number", "expected an integer <= 100, found 101"),
         ({"flag": 1}, "flag", "expected true or false, found an integer"),
         ({"flag": "true"}, "flag", "expected true or false, found a string"),
         ({"text": ""}, "text", "expected a string of length >= 1"),
@@ -126,6 +127,8 @@ def test_json_becomes_typed_arguments() -> None:
         ({"level": 3}, "level", "expected one of 1, 2; found 3"),
         ({"drawing": {"shape": "cube"}}, "drawing.shape", """expected one of "circle", "square"; found 'cube'"""),
         ({"count": "1"}, "count", """expected an integer, an array or "many"; found '1'"""),
+        ({"port": "atuo"}, "port", """expected an integer or "auto"; found 'atuo'"""),
+        ({"port": 99999}, "port", "expected an integer <= 65535, found 99999"),
         ({"drawing": {"radius": 1}}, "drawing.shape", "this argument is required and was not given"),
         # Durations.
         ({"timeout": "1d"}, "timeout", "invalid duration '1d': unknown unit 'd'"),

@@ -76,6 +76,11 @@ def test_strings_are_found_in_any_depth_and_nothing_else_is_touched(variables: V
         ),
         ("${zzz}", "a", "known are ${log.in.token}, ${login.empty}, ${login.expires-in}, "),
         ("${}", "a", "${} is not known"),
+        # Names of generated values, and an output without the name of its step.
+        ("${Now}", "a", "${Now} is not known in this workdir: did you mean '${now}'?; write"),
+        ("${uid}", "a", "did you mean '${uuid}'?"),
+        ("${rand.run}", "a", "did you mean '${random.run}'?"),
+        ("${token}", "a", "did you mean '${log.in.token}'?"),
         ("${HOME}/bin", "a", "write $${ for a literal ${"),
         (["x", {"b": "${x.y}"}], "a[1].b", "${x.y} is not known"),
         ("${" + "x" * 1_000_000 + "}", "a", "${" + "x" * 80 + "…} is not known"),
