@@ -17,6 +17,8 @@ Operations act as the configured user, who created what the agent works on; `asU
 - kubernetes.get: {resource: secrets, asUser: "system:serviceaccount:web:reader"}
 ```
 
+An empty `asUser`, `context` or `kubeconfig` is refused, for example if it is a reference without a value.
+
 With `expect: {failure: forbidden}`, an operation that has this argument succeeds only if the API server refuses it, for
 each of its objects; with `dryRun: true`, nothing changes if it does not. A refusal because of the test itself does not
 count: your user may not act as another one, no credentials were sent, or the namespace is being deleted.
@@ -525,7 +527,11 @@ FAILURES = {
         NAMESPACE,
         SERVER,
     ),
-    "auth-can-i": ("the result differs from `expect`", SERVER),
+    "auth-can-i": (
+        "the result differs from `expect`",
+        "with `expect`, the server does not have the kind, subresource or verb, which no permission could allow",
+        SERVER,
+    ),
     "list-contexts": (KUBECONFIG,),
     "current-context": (KUBECONFIG,),
     "view-config": (KUBECONFIG,),

@@ -368,14 +368,35 @@ class Clients(ClientCache[Source, Client]):
         return Client(settings)
 
 
+SERVICE_ACCOUNT = "system:serviceaccount:"  # NAMESPACE:NAME follow
+SERVICE_ACCOUNTS = "system:serviceaccounts"  # the group of all of them; with :NAMESPACE that of a namespace
+
+
+def check_user(context: ext_sdk.Context, name: str, value: str) -> None:
+    """Check the user that an argument names.
+
+    Raises:
+        ext_sdk.InvalidArgs: it is empty, so that the operation would act as your own user, or the name of a group.
+    """
+    if name in context.given and not value:
+        raise ext_sdk.InvalidArgs(name, "expected a user, found an empty text; omit it to act as your own user")
+    if value.startswith(f"{SERVICE_ACCOUNTS}:"):
+        raise ext_sdk.InvalidArgs(
+            name, f"expected a user, such as {SERVICE_ACCOUNT}NAMESPACE:NAME, found the group {value!r}"
+        )
+
+
 def source_for(context: ext_sdk.Context, args: KubeconfigArgs) -> Source:
     """Return the source of the settings for a call.
 
     Raises:
         NoConfiguration: the kubeconfig does not exist.
-        ext_sdk.InvalidArgs: the arguments exclude each other.
+        ext_sdk.InvalidArgs: the arguments exclude each other, or an empty one would choose your own user.
     """
     config = context.config_as(KubernetesConfig)
+    for name, value in (("kubeconfig", args.kubeconfig), ("context", args.context)):
+        if name in context.given and not value:
+            raise ext_sdk.InvalidArgs(name, "expected a value, found an empty text; omit it for the configured one")
     if args.kubeconfig:
         source = source_of_step(args.kubeconfig, args.context, context.workdir)
     else:
@@ -390,6 +411,7 @@ def source_for(context: ext_sdk.Context, args: KubeconfigArgs) -> Source:
         return source
     if args.as_groups and not args.as_user:
         raise ext_sdk.InvalidArgs("asGroups", "expected `asUser`, too: groups belong to a user")
+    check_user(context, "asUser", args.as_user)
     for name, value in (("asUser", args.as_user), *(("asGroups", group) for group in args.as_groups)):
         if not value.isprintable() or value != value.strip() or (name == "asGroups" and not value):
             raise ext_sdk.InvalidArgs(name, f"expected a name without spaces around it, found {value!r}")

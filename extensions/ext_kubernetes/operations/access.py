@@ -7,27 +7,40 @@ from typing import TYPE_CHECKING, Annotated
 from msgspec import UNSET, Meta, UnsetType, field
 
 import ext_sdk
-from ext_kubernetes.api.client import client_for, review
+from ext_kubernetes.api.client import SERVICE_ACCOUNT, SERVICE_ACCOUNTS, check_user, client_for, review
 from ext_kubernetes.api.discovery import check_name, core_path
 from ext_kubernetes.api.errors import UnknownKind, error_context
 from ext_kubernetes.config import ClusterArgs, ExpectedRefusal
 from ext_kubernetes.objects.fields import items, members, text
 from ext_kubernetes.objects.yaml_loader import dump_yaml
 from ext_kubernetes.targets import TimeLimit, namespace_of
+from ext_sdk.core.text import closest
 from ext_sdk.files import Workdir, os_errors
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from ext_kubernetes.api.client import Client
+    from ext_kubernetes.api.discovery import Resource
     from ext_kubernetes.objects.fields import Outputs
     from ext_kubernetes.objects.yaml_loader import Object
 
 
-SERVICE_ACCOUNT = "system:serviceaccount:"  # NAMESPACE:NAME follow
-SERVICE_ACCOUNTS = "system:serviceaccounts"
 AUTHENTICATED = "system:authenticated"
 ANONYMOUS, UNAUTHENTICATED = "system:anonymous", "system:unauthenticated"
+REQUEST_VERBS = ("get", "list", "watch", "create", "update", "patch", "delete", "deletecollection")
+OTHER_VERBS = ("impersonate", "bind", "escalate", "use", "approve", "sign", "attest", "proxy", "*")
+# Names in rules that are not kinds of the server: the API group, and the verbs for which the API server checks them.
+RULE_NAMES: Mapping[str, tuple[str, tuple[str, ...]]] = {
+    "users": ("", ("impersonate",)),
+    "groups": ("", ("impersonate",)),
+    "uids": ("authentication.k8s.io", ("impersonate",)),
+    "userextras": ("authentication.k8s.io", ("impersonate",)),
+    "signers": ("certificates.k8s.io", ("approve", "sign", "attest")),
+}
+# Subresources in rules that discovery does not list.
+OWNER_SUBRESOURCE = "finalizers"  # of any kind: may own objects that block its deletion
+KUBELET_SUBRESOURCES = ("checkpoint", "configz", "healthz", "log", "metrics", "pods", "spec", "stats")  # of nodes
 
 
 class ExpectAccess(ext_sdk.Args):
@@ -98,6 +111,7 @@ def auth_can_i(args: AuthCanI, context: ext_sdk.Context) -> ext_sdk.Result:
     operations: pods, deploy, certificates.cert-manager.io, pods/log.
     """
     client = client_for(context, args)
+    check_user(context, "as", args.as_)
     with error_context("failed to check permissions"):
         if args.list_:
             return _list_rules(args, context, client)
@@ -134,28 +148,68 @@ def groups_of(user: str, given: Sequence[str]) -> list[str]:
 
 
 def _attributes(args: AuthCanI, context: ext_sdk.Context, client: Client) -> tuple[Object, str]:
-    """Return the attributes of the review, and a hint for the message if the kind is unknown: it may be misspelt."""
+    """Return the attributes of the review, and a hint for the message if the kind is unknown: it may be misspelt.
+
+    Raises:
+        ext_sdk.InvalidArgs, UnknownKind: `expect` is given, and the verb, the subresource or the kind is unknown: the
+            API server denies it whatever the permissions are.
+    """
     if args.resource.startswith("/"):
         return {"nonResourceAttributes": {"path": args.resource, "verb": args.verb}}, ""
-    hint = ""
+    hint, checked = "", args.expect is not UNSET and args.expect.allowed is not UNSET
     name, _, subresource = args.resource.partition("/")
+    subresource = args.subresource or subresource
     group = "" if args.api_group is UNSET else args.api_group
-    if args.api_group is UNSET and name != "*":
+    rule_group, rule_verbs = RULE_NAMES.get(name.partition(".")[0], ("", ()))
+    if args.verb in rule_verbs:
+        name, group = name.partition(".")[0], rule_group
+    elif name == "*":
+        _check_verb(args.verb, REQUEST_VERBS, checked=checked)
+    else:
+        qualified, api_version = (
+            (f"{name}.{group}", None) if group else (name, None if args.api_group is UNSET else "v1")
+        )
         try:
-            resource = client.discovery.resource(name, deadline=context.deadline)
-            name, group = resource.plural, resource.group
+            resource = client.discovery.resource(qualified, api_version, deadline=context.deadline)
         except UnknownKind as error:  # RBAC rules may name kinds that the server does not have
-            name, _, group = name.partition(".")
+            if checked:
+                raise
+            if args.api_group is UNSET:
+                name, _, group = name.partition(".")
             hint = f"; {error.error}"
+        else:
+            name, group = resource.plural, resource.group
+            _check_verb(args.verb, (*REQUEST_VERBS, *resource.verbs), checked=checked)
+            if checked and subresource:
+                _check_subresource(subresource, resource)
     attributes = {
         "verb": args.verb,
         "resource": name,
-        "subresource": args.subresource or subresource,
+        "subresource": subresource,
         "group": group,
         "name": args.resource_name,
         "namespace": args.namespace,
     }
     return {"resourceAttributes": {key: value for key, value in attributes.items() if value}}, hint
+
+
+def _check_verb(verb: str, known: Sequence[str], *, checked: bool) -> None:
+    """Raise InvalidArgs if a checked verb is unknown."""
+    if checked and verb not in known and verb not in OTHER_VERBS:
+        near = closest(verb.lower(), known)
+        advice = f"did you mean {near}?" if near else f"known are {', '.join(REQUEST_VERBS)}"
+        raise ext_sdk.InvalidArgs("verb", f"expected a verb that the API server checks, found {verb!r}; {advice}")
+
+
+def _check_subresource(name: str, resource: Resource) -> None:
+    """Raise InvalidArgs if a kind does not have a subresource."""
+    known = [*resource.subresources, *(KUBELET_SUBRESOURCES if resource.name == "nodes" else ())]
+    if name not in {*known, OWNER_SUBRESOURCE, "*"}:
+        listed = f"it has {', '.join(sorted(known))}" if known else "it has none"
+        raise ext_sdk.InvalidArgs(
+            "resource",
+            f"{resource.name} has no subresource {name!r}; {listed}. For one object, set `resourceName: {name}`",
+        )
 
 
 def _list_rules(args: AuthCanI, context: ext_sdk.Context, client: Client) -> ext_sdk.Result:

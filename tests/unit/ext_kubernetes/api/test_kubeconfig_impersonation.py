@@ -135,6 +135,10 @@ def test_a_step_names_the_user_to_act_as(api: FakeApi, start: Starter, tmp_path:
         ({"asUser": "a\r\nImpersonate-Group: system:masters"}, "asUser: expected a name without spaces around it"),
         ({"asUser": " a"}, "asUser: expected a name without spaces around it, found ' a'"),
         ({"asUser": "a", "asGroups": [""]}, "asGroups: expected a name"),
+        ({"asUser": "${x.user|}"}, "asUser: expected a user, found an empty text; omit it"),
+        ({"asUser": "system:serviceaccounts:a:b"}, "asUser: expected a user, such as system:serviceaccount:NAMESPACE:"),
+        ({"kubeconfig": "${x.path|}"}, "kubeconfig: expected a value, found an empty text"),
+        ({"context": ""}, "context: expected a value, found an empty text"),
     ],
 )
 def test_a_user_that_can_not_be_sent_is_refused(kube: Extension, api: FakeApi, acting: object, told: str) -> None:
