@@ -21,7 +21,8 @@ An empty `asUser`, `context` or `kubeconfig` is refused, for example if it is a 
 
 With `expect: {failure: forbidden}`, an operation that has this argument succeeds only if the API server refuses it, for
 each of its objects; with `dryRun: true`, nothing changes if it does not. A refusal because of the test itself does not
-count: your user may not act as another one, no credentials were sent, or the namespace is being deleted.
+count: your user may not act as another one, no credentials were sent, the namespace is being deleted, or the namespace
+or service account does not exist.
 
 ```yaml
 - kubernetes.patch:
@@ -383,7 +384,7 @@ FAILURES = {
     "get": (
         f"{MISSING}, unless `ignoreNotFound` is given",
         "a JSONPath finds nothing, and the output has no default",
-        "the number of objects does not match `count`",
+        "the number of objects does not match `count`, or it is 0 and the namespace does not exist",
         KIND,
         NAMESPACE,
         SERVER,
@@ -418,7 +419,13 @@ FAILURES = {
         "the snapshot does not exist, or is one of another cluster",
         SERVER,
     ),
-    "assert": ("the object does not match before `timeout`; the error lists the differences", KIND, NAMESPACE, SERVER),
+    "assert": (
+        "the object does not match before `timeout`; the error lists the differences",
+        "no object exists, as expected, but neither does the namespace",
+        KIND,
+        NAMESPACE,
+        SERVER,
+    ),
     "rollout": (
         "the rollout is not complete before `timeout`",
         f"{IGNORABLE}, which `action: status` refuses, because it waits for the object",
@@ -449,7 +456,12 @@ FAILURES = {
         NODE,
         SERVER,
     ),
-    "events": ("with `count`, the number of events does not match before `timeout`", NAMESPACE, SERVER),
+    "events": (
+        "with `count`, the number of events does not match before `timeout`",
+        "with `count`, no event exists, as expected, but neither does the namespace",
+        NAMESPACE,
+        SERVER,
+    ),
     "diagnostics": ("the namespace does not exist", "`file` leads out of the workdir", NAMESPACE, SERVER),
     "exec": (
         POD,
@@ -530,6 +542,7 @@ FAILURES = {
     "auth-can-i": (
         "the result differs from `expect`",
         "with `expect`, the server does not have the kind, subresource or verb, which no permission could allow",
+        "with `expect: {allowed: false}`, the namespace or service account does not exist",
         SERVER,
     ),
     "list-contexts": (KUBECONFIG,),

@@ -79,14 +79,19 @@ class ClusterArgs(KubeconfigArgs):
         list[str], Meta(description="Groups of `asUser`; default: those that every user and service account has")
     ] = field(default_factory=list)
 
+    @property
+    def refusal(self) -> str:
+        """Return the refusal that `expect.failure` requires; "" for none."""
+        failure = getattr(getattr(self, "expect", None), "failure", UNSET)
+        return failure if isinstance(failure, str) else ""
+
     def run_operation(self, run: Callable[[], ext_sdk.Result]) -> ext_sdk.Result:
         """Run the operation; with `expect.failure`, return a success if the API server refused it in that way."""
-        failure = getattr(getattr(self, "expect", None), "failure", UNSET)
-        if not isinstance(failure, str):
+        if not self.refusal:
             return run()
         from ext_kubernetes.api.errors import expect_refusal
 
-        return expect_refusal(failure, run, self.as_user)
+        return expect_refusal(self.refusal, run, self.as_user)
 
 
 Refusal = Annotated[

@@ -442,6 +442,12 @@ def namespace_missing(target: Target, client: Client, deadline: ext_sdk.Deadline
     return ""
 
 
+def absent_namespace(target: Target, client: Client, deadline: ext_sdk.Deadline) -> str:
+    """Return the end of a success message if the namespace of a target does not exist; see namespace_missing."""
+    missing = namespace_missing(target, client, deadline)
+    return f"; {missing.partition(';')[0]}" if missing else ""
+
+
 @contextmanager
 def missing_namespace_context(target: Target, client: Client, deadline: ext_sdk.Deadline) -> Iterator[None]:
     """Add to NotFound that the namespace of the target does not exist, if that is the reason."""

@@ -6,7 +6,7 @@ import json
 import math
 import random
 import time
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 import ext_sdk
@@ -26,13 +26,23 @@ from .connection import (
     read_body,
     transport_error,
 )
-from .discovery import Discovery, api_path
-from .errors import ApiError, KubernetesError, Stopped, Unauthorized, Unreachable, api_error
+from .discovery import Discovery, api_path, core_path
+from .errors import (
+    REFUSAL_CHECK,
+    ApiError,
+    InvalidName,
+    KubernetesError,
+    NotFound,
+    Stopped,
+    Unauthorized,
+    Unreachable,
+    api_error,
+)
 from .kubeconfig import Source, find_source, public_url, source_of_step
 from .watch import Watch
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from ext_kubernetes.config import KubeconfigArgs
     from ext_kubernetes.objects.yaml_loader import Object
@@ -429,6 +439,56 @@ def client_for(context: ext_sdk.Context, args: ClusterArgs) -> Client:
     client = clients.get(source)
     if source.user:  # the kinds of a server are the same for all users, and the user may not be allowed to list them
         client.discovery = clients.get(source._replace(user="", groups=())).discovery
+    if args.refusal:
+        REFUSAL_CHECK.set(partial(missing_subject, context, args, args.as_user))
+    return _connected(client, context)
+
+
+def observer_for(context: ext_sdk.Context, args: ClusterArgs) -> Client:
+    """Return a client of your own user for the server of a call: the configured user, or that of the `context`.
+
+    The user of a `kubeconfig` argument is an agent's, unless that file is of another server.
+    """
+    clients = context.extension_state(Clients)
+    client = clients.get(source_for(context, args)._replace(user="", groups=()))
+    if not args.kubeconfig:
+        return _connected(client, context)
+    config = context.config_as(KubernetesConfig)
+    try:
+        source = find_source(config.kubeconfig, config.service_account, config.context, context.env, context.workdir)
+        configured = _connected(clients.get(source), context)
+    except KubernetesError:
+        return client
+    return configured if configured.server == client.server else client
+
+
+def missing_subject(context: ext_sdk.Context, args: ClusterArgs, user: str, namespaces: Iterable[str]) -> str:
+    """Return an error text if a refusal proves nothing: the refused service account, or a namespace, does not exist.
+
+    It is read as your own user, because the refused one may not read it. The text is "" if it exists or can't be read.
+
+    Args:
+        user: the refused user; "" for that of the credentials.
+    """
+    observer = observer_for(context, args)
+    needed = [(f"namespace {namespace}", "namespaces", "", namespace) for namespace in namespaces if namespace]
+    if user.startswith(SERVICE_ACCOUNT):
+        of, _, name = user.removeprefix(SERVICE_ACCOUNT).partition(":")
+        if not (of and name):
+            return f"expected {SERVICE_ACCOUNT}NAMESPACE:NAME, found {user!r}"
+        needed.append((f"service account {of}/{name}", "serviceaccounts", of, name))
+    for what, plural, namespace, name in needed:
+        try:
+            observer.request("GET", core_path(plural, namespace, name), deadline=context.deadline, retry=False)
+        except (NotFound, InvalidName):
+            return f"{what} does not exist"
+        except KubernetesError:  # a user who may not read it may be right all the same
+            continue
+    return ""
+
+
+def _connected(client: Client, context: ext_sdk.Context) -> Client:
+    """Load the credentials of a client, which are secret, and return it."""
     connection = client.connect(context.deadline)
     for value in connection.configuration.api_key.values():  # a refresh replaces them
         context.secrets.add("kubeconfig.token", value.partition(" ")[2] or value)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import TYPE_CHECKING
 
 from ext_sdk import OperationFailed, Result
@@ -353,11 +354,16 @@ CANNOT_IMPERSONATE = '" cannot impersonate resource "'
 TERMINATING = "NamespaceTerminating"
 
 
+# Returns an error text if the user of the current call, or one of these namespaces, does not exist; client_for sets it.
+REFUSAL_CHECK: ContextVar[Callable[[set[str]], str]] = ContextVar("REFUSAL_CHECK", default=lambda _: "")
+_NAMESPACE = re.compile(r"/namespaces/([^/?]+)/")  # in a path; that of a namespace itself does not end with a slash
+
+
 def expect_refusal(expected: str, run: Callable[[], Result], user: str) -> Result:
     """Run an operation, and return a success if the API server refused it, for each of its objects.
 
     A refusal because of the test itself does not count: the configured user may not act as another one, or has no
-    credentials, or the namespace is being deleted.
+    credentials, the namespace is being deleted, or the namespace or service account does not exist.
 
     Args:
         expected: one of the refusals that `expect.failure` accepts.
@@ -370,6 +376,7 @@ def expect_refusal(expected: str, run: Callable[[], Result], user: str) -> Resul
     from ext_sdk.expect import Check
 
     outputs: Mapping[str, str | int | bool]
+    REFUSAL_CHECK.set(lambda _: "")  # a previous call may have run in this thread
     try:
         result = run()
     except OperationFailed as failure:
@@ -380,6 +387,10 @@ def expect_refusal(expected: str, run: Callable[[], Result], user: str) -> Resul
         refusals = [(refusal_of(each, user), each) for each in failures]
         others = [f"{name or 'another failure'}: {other.error}" for name, other in refusals if name != expected]
         others += ["success of other objects"] if succeeded else []
+        if not others and expected == "forbidden":
+            paths = [each.where for each in failures if isinstance(each, ApiError)]
+            missing = REFUSAL_CHECK.get()({match[1] for path in paths if (match := _NAMESPACE.search(path))})
+            others += [f"a refusal that proves nothing: {missing}"] if missing else []
         if not others:
             refusal = failures[0]  # the text of the API server without our advice
             text = refusal.text if isinstance(refusal, ApiError) and refusal.text else str(refusal)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 from msgspec import UNSET, Meta, UnsetType, field
 
 import ext_sdk
-from ext_kubernetes.api.client import SERVICE_ACCOUNT, SERVICE_ACCOUNTS, check_user, client_for, review
+from ext_kubernetes.api.client import SERVICE_ACCOUNT, SERVICE_ACCOUNTS, check_user, client_for, missing_subject, review
 from ext_kubernetes.api.discovery import check_name, core_path
 from ext_kubernetes.api.errors import UnknownKind, error_context
 from ext_kubernetes.config import ClusterArgs, ExpectedRefusal
@@ -120,12 +120,18 @@ def auth_can_i(args: AuthCanI, context: ext_sdk.Context) -> ext_sdk.Result:
         attributes, hint = _attributes(args, context, client)
         status = members(review(kind, spec | attributes, context, client), "status")
     allowed = status.get("allowed") is True
+    expected = UNSET if isinstance(args.expect, UnsetType) else args.expect.allowed
+    if expected is False and not allowed:
+        missing = missing_subject(context, args, args.as_ or args.as_user, [args.namespace])
+        if missing:
+            raise ext_sdk.OperationFailed(
+                f"permission check failed: {missing}", error=f"a denial would prove nothing: {missing}"
+            )
     reason = text(status, "reason") or text(status, "evaluationError")
     scope = f"in namespace {args.namespace}" if args.namespace else "cluster-wide"
     verdict = "allowed" if allowed else "denied"
     action = f"{args.as_ or args.as_user or 'you'} can {args.verb} {args.resource} {scope}: {verdict}"
     outputs: Outputs = {"allowed": allowed, "reason": reason}
-    expected = UNSET if isinstance(args.expect, UnsetType) else args.expect.allowed
     if expected is not UNSET and expected is not allowed:
         values = [str(value).lower() for value in (expected, allowed)]
         return ext_sdk.Result.failed(

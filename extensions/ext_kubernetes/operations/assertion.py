@@ -16,7 +16,7 @@ from ext_kubernetes.objects.yaml_loader import Json  # noqa: TC001 - msgspec rea
 from ext_kubernetes.polling import Verdict
 from ext_kubernetes.targets import TargetArgs
 from ext_kubernetes.waiting.failure_report import duration_text, wait_failure
-from ext_kubernetes.waiting.waiter import Selector, Timeout, display_name, resolve_target, wait_for
+from ext_kubernetes.waiting.waiter import Selector, Timeout, check_namespace, display_name, resolve_target, wait_for
 from ext_sdk.core.text import counted
 from ext_sdk.expect import Check, Integer, Searcher, SearchFailed, check_integer, passed
 from ext_sdk.expect.check import failures
@@ -92,6 +92,8 @@ def assert_(args: AssertArgs, context: ext_sdk.Context) -> ext_sdk.Result:
     outputs |= identity(result.objects[0]) if len(result.objects) == 1 else {}
     state = "absent" if args.absent else "as expected"
     if result.outcome.done:
+        if not result.objects:
+            check_namespace(target, context, client)
         return ext_sdk.Result.ok(f"{display_name(target)} {target.are} {state}", outputs=outputs | {"done": True})
     duration = duration_text(result, context, args.timeout)
     absent = f"expected {target.where} to be absent, " if args.absent else f"{target.where}: "

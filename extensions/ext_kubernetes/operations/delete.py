@@ -15,7 +15,7 @@ from ext_kubernetes.manifests.sources import SOURCES, Expand, File, Inline, Kust
 from ext_kubernetes.manifests.write import DryRun  # noqa: TC001 - msgspec reads it
 from ext_kubernetes.objects.fields import text
 from ext_kubernetes.polling import Unfinished, same_step
-from ext_kubernetes.targets import OwnNamespaces, TargetArgs, TimeLimitOfWait, target_of
+from ext_kubernetes.targets import OwnNamespaces, TargetArgs, TimeLimitOfWait, absent_namespace, target_of
 from ext_kubernetes.waiting.deletion import MOST_NAMED, DeletedObject, DeletionTimedOut, send_delete, wait_for_deletion
 
 if TYPE_CHECKING:
@@ -121,6 +121,9 @@ def delete(args: Delete, context: ext_sdk.Context) -> ext_sdk.Result:
         outputs["done"] = True
     if not deleted and missing:
         return ext_sdk.Result.ok(f"{missing} not found (ignored)", outputs=outputs)
+    if not deleted and args.selects:
+        target = target_of(args, context, client, named=False)
+        plural += absent_namespace(target, client, context.deadline)
     subject = str(deleted[0]) if len(deleted) == 1 else f"{len(deleted)} {plural}"
     return ext_sdk.Result.ok(f"{'Would delete' if args.dry_run else 'Deleted'} {subject}", outputs=outputs)
 

@@ -14,7 +14,7 @@ from ext_kubernetes.objects.fields import text
 from ext_kubernetes.polling import Verdict
 from ext_kubernetes.targets import Target, TargetArgs, namespace_of, resource_of
 from ext_kubernetes.waiting.failure_report import describe_event, duration_text, event_time, wait_failure
-from ext_kubernetes.waiting.waiter import Timeout, resolve_target, wait_for
+from ext_kubernetes.waiting.waiter import Timeout, check_namespace, resolve_target, wait_for
 from ext_sdk.core.text import counted
 from ext_sdk.expect import Integer, check_integer
 from ext_sdk.expect.check import failures
@@ -104,8 +104,9 @@ def events(args: EventsArgs, context: ext_sdk.Context) -> ext_sdk.Result:
         "reasons": ",".join(dict.fromkeys(text(event, "reason") for event in matching)),
     }
     if result.outcome.done:
-        if args.count is not UNSET:
-            outputs |= {"done": True}
+        if retry and not matching:
+            check_namespace(target, context, client)
+        outputs |= {"done": True} if retry else {}
         return ext_sdk.Result.ok(f"Found {counted(len(matching), 'event')}{subject}", outputs=outputs)
     newest = [f"  {line}" for line in lines[:MOST_EVENTS]]
     last = f"last found {counted(len(matching), 'event')}{duration_text(result, context, args.timeout)}"

@@ -17,6 +17,7 @@ from ext_kubernetes.objects.fields import identity, items, members
 from ext_kubernetes.objects.kubectl_jsonpath import PathFailed, problem, text_of, values
 from ext_kubernetes.objects.secret_data import has_hidden, marked
 from ext_kubernetes.targets import TargetArgs, TimeLimit, missing_namespace_context, target_of
+from ext_kubernetes.waiting.waiter import check_namespace
 from ext_sdk.capture_filters import Filter, Unreadable, filtered
 from ext_sdk.capture_filters import NotFound as CaptureNotFound
 from ext_sdk.core.text import counted
@@ -113,6 +114,8 @@ def get(args: Get, context: ext_sdk.Context) -> ext_sdk.Result:
             shown = ", ".join(names[:MOST_NAMED]) + (", …" if len(names) > MOST_NAMED else "")
             error = failure_text(checks) + (f": {shown}" if names else "")
             return ext_sdk.Result.failed(f"found {counted(len(names), 'object')}", error=error, outputs=outputs)
+        if checks and not names:
+            check_namespace(target, context, client)
     else:
         outputs |= identity(document)
     secret: Outputs = {}

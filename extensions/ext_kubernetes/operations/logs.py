@@ -111,9 +111,9 @@ def logs(args: Logs, context: ext_sdk.Context) -> ext_sdk.Result:
     """
     if args.selector and not (args.resource or args.kind):
         args = msgspec.structs.replace(args, resource="pods")
+    client = client_for(context, args)
     if isinstance(args.expect, LogExpectation) and args.expect.failure is not UNSET:
         args = msgspec.structs.replace(args, expect=UNSET, follow=False)  # `run_operation` checks the refusal
-    client = client_for(context, args)
     with Searcher() as searcher:
         reader = _LogReader(args, context, client, searcher)
         target = reader.pods.target

@@ -15,7 +15,7 @@ from ext_kubernetes.objects.fields import condition_of, identity, items, named, 
 from ext_kubernetes.objects.kubectl_jsonpath import problem, text_of, values
 from ext_kubernetes.objects.secret_data import has_hidden
 from ext_kubernetes.polling import Verdict
-from ext_kubernetes.targets import TargetArgs, namespace_missing
+from ext_kubernetes.targets import TargetArgs, absent_namespace
 from ext_kubernetes.waiting.failure_report import wait_failure
 from ext_kubernetes.waiting.pod_failures import PodCheck
 from ext_kubernetes.waiting.waiter import (
@@ -26,6 +26,7 @@ from ext_kubernetes.waiting.waiter import (
     Selector,
     Timeout,
     Value,
+    check_namespace,
     condition_verdict,
     display_name,
     resolve_target,
@@ -150,6 +151,8 @@ def wait(args: WaitArgs, context: ext_sdk.Context) -> ext_sdk.Result:
     if result.outcome.done:
         kind_and_name = f"{target.resource.kind}/{target.name}" if target.name else name
         message = f"{kind_and_name}{' ' if args.condition else ': '}{expected}"
+        if args.for_ == "deleted":
+            message += absent_namespace(target, client, context.deadline)
         return ext_sdk.Result.ok(message, outputs=outputs | {"done": True}, secret_outputs=secret)
     message = f"{name} {target.are} not {expected}"
     if args.condition:
@@ -298,12 +301,6 @@ def held_state(
             return ready(item), [(text(status, "name"), number(status, "restartCount")) for status in statuses]
 
     return expected, state
-
-
-def check_namespace(target: Target, context: ext_sdk.Context, client: Client) -> None:
-    """Raise OperationFailed if the namespace of a target does not exist: absence would prove nothing."""
-    if missing := namespace_missing(target, client, context.deadline):
-        raise ext_sdk.OperationFailed(f"{display_name(target)} can't be checked", error=missing)
 
 
 class StableFor:

@@ -12,7 +12,7 @@ from ext_kubernetes.objects.kubectl_jsonpath import text_of, values
 from ext_kubernetes.objects.readiness import readiness_of
 from ext_kubernetes.objects.secret_data import marked, masked
 from ext_kubernetes.polling import Verdict, WaitOutcome, wait_until
-from ext_kubernetes.targets import TargetArgs, target_of
+from ext_kubernetes.targets import TargetArgs, namespace_missing, target_of
 from ext_sdk.expect.json_equality import equal
 
 from .informer import subscribe
@@ -219,3 +219,9 @@ def verdict_for_target(
 def display_name(target: Target) -> str:
     """Return `Pod nginx` or `pods`, for messages."""
     return f"{target.resource.kind} {target.name}" if target.name else str(target)
+
+
+def check_namespace(target: Target, context: ext_sdk.Context, client: Client) -> None:
+    """Raise OperationFailed if the namespace of a target does not exist: absence would prove nothing."""
+    if missing := namespace_missing(target, client, context.deadline):
+        raise ext_sdk.OperationFailed(f"{display_name(target)} can't be checked", error=missing)

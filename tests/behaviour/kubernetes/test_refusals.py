@@ -110,6 +110,35 @@ def test_a_refusal_because_of_the_test_itself_does_not_count(kube: Extension, ap
     kube.ok("get", pod | {"asUser": "system:anonymous"})
 
 
+def test_a_refusal_of_what_does_not_exist_does_not_count(kube: Extension, api: FakeApi) -> None:
+    pods = {"resource": "pods", "asUser": "system:serviceaccount:default:reader", **FORBIDDEN}
+    review = {"verb": "get", "resource": "pods", "as": pods["asUser"], "expect": {"allowed": False}}
+    api.denied.add(("get", "pods"))
+    refuse(api)
+    told = kube.failed("get", pods)
+    assert "failure: expected to be forbidden" in told
+    assert "that proves nothing: service account default/reader does not exist" in told
+    assert "service account default/reader does not exist" in kube.failed("auth-can-i", review)
+    api.put("serviceaccounts", {"metadata": {"name": "reader"}})
+    refuse(api)
+    kube.ok("get", pods)
+    (read,) = api.requests("GET", "/serviceaccounts/reader")[-1:]
+    assert "impersonate-user" not in read.headers
+    kube.ok("auth-can-i", review)
+    refuse(api)
+    assert "namespace nope does not exist" in kube.failed("get", pods | {"namespace": "nope"})
+    assert "namespace nope does not exist" in kube.failed("auth-can-i", review | {"namespace": "nope"})
+    refuse(api)
+    assert "expected system:serviceaccount:NAMESPACE:NAME" in kube.failed(
+        "get", pods | {"asUser": "system:serviceaccount:reader"}
+    )
+    agent = {"kubeconfig": str(kube.workdir / "agent"), "resource": "pods", "namespace": "nope", **FORBIDDEN}
+    api.kubeconfig(kube.workdir / "agent", token="of-the-agent")
+    refuse(api)
+    assert "namespace nope does not exist" in kube.failed("get", agent)
+    assert "authorization" not in api.asked[-1].headers  # of your own user, not of the agent
+
+
 def test_a_refusal_excludes_other_expectations(kube: Extension) -> None:
     expect = {"failure": "forbidden", "stdout": "x"}
     told = kube.failed("exec", {"resource": "pod/it", "command": ["true"], "expect": expect})

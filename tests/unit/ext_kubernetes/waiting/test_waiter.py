@@ -385,6 +385,26 @@ def test_the_objects_of_several_kinds_are_named_with_their_kinds(kube: Extension
     assert kube.ok("assert", {"resource": "deploy,sts", "absent": True, "timeout": "0s"})["count"] == "0"
 
 
+def test_nothing_is_found_in_a_namespace_that_does_not_exist(kube: Extension) -> None:
+    for operation, args in (
+        ("get", {"count": 0}),
+        ("assert", {"absent": True}),
+        ("assert", {"count": 0}),
+        ("events", {"count": 0}),
+    ):
+        negative = {"resource": "pods", **args}
+        kube.ok(operation, negative)
+        told = kube.failed(operation, negative | {"namespace": "nope"})
+        assert "can't be checked\nnamespace nope does not exist; create it" in told
+    deleted: dict[str, dict[str, object]] = {
+        "wait": {"resource": "pod/it", "for": "deleted"},
+        "delete": {"resource": "pods", "all": True},
+    }
+    for name, wanted in deleted.items():
+        assert "nope" not in kube.ok(name, wanted)["message"]
+        assert kube.ok(name, wanted | {"namespace": "nope"})["message"].endswith("; namespace nope does not exist")
+
+
 def test_absence_holds_only_in_a_namespace(kube: Extension, api: FakeApi) -> None:
     stays = {"resource": "pod/it", "absent": True, "for": "100ms"}
     outputs = kube.ok("stable", stays | {"timeout": "20s"})
