@@ -658,6 +658,9 @@ EXAMPLES: dict[str, dict[str, list[tuple[str, dict[str, object]]]]] = {
             ("assert", {"resource": "pod/missing", "absent": True}),
             ("assert", {"resource": "deploy,svc", "selector": "app=old", "absent": True}),
         ],
+        "Length of a list; `containers: []` matches any list, because an empty list is a part of each": [
+            ("assert", {"resource": "pod/nginx", "expected": {"spec": {"containers": {"$length": 1}}}}),
+        ],
         "Quantities, compared by their amount": [
             (
                 "assert",
