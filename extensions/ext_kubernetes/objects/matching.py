@@ -290,7 +290,9 @@ class ObjectMatcher:
             check = Check.of_texts(False, "", expected, found, where=path, redact=self.redact)  # noqa: FBT003
             yield Difference(path, check.expected, check.found, check.lines)
         else:
-            yield Difference(path, format_value(expected), format_value(found))
+            names = [f"${key}" for key in expected if f"${key}" in OPERATORS] if isinstance(expected, dict) else []
+            hint = f" (operators begin with $: {', '.join(names)})" if names else ""
+            yield Difference(path, format_value(expected) + hint, format_value(found))
 
     def _operators(self, operands: Mapping[str, object], found: object, path: str) -> Iterator[Difference]:
         for name, operand in operands.items():

@@ -148,7 +148,10 @@ def _choose(args: Delete, context: ext_sdk.Context, client: Client) -> tuple[lis
         return named, "objects", tuple(named)
     if sources := [name for name in SOURCES if getattr(args, name) not in ("", UNSET)]:
         raise ext_sdk.InvalidArgs(sources[0], "expected a manifest or a resource, found both")
-    target = target_of(args, context, client, named=not args.selects)
+    target = target_of(args, context, client, named=False)
+    if not (args.selects or target.name):
+        expected = "expected KIND/NAME, or with a kind alone `selector`, `fieldSelector` or `all: true`"
+        raise ext_sdk.InvalidArgs("resource" if args.resource else "metadata.name", f"{expected}; found no name")
     if not args.selects:
         named = [DeletedObject(target.resource, target.namespace, target.name, "")]
         return named, target.plural, tuple(named)

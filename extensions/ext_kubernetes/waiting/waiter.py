@@ -182,8 +182,8 @@ def condition_verdict(item: Object, type: str, status: str) -> Verdict:
     """Return the verdict on the status of a condition."""
     condition = condition_of(item, type)
     if condition is None:
-        others = bool(items(item, "status", "conditions"))
-        return Verdict(done=False, status="ConditionNotFound" if others else "NoConditions")
+        others = ", ".join(text(other, "type") for other in items(item, "status", "conditions"))
+        return Verdict(done=False, status=f"ConditionNotFound; found: {others}" if others else "NoConditions")
     return Verdict(condition.holds(status), f"{condition.status}, outdated" if condition.outdated else condition.status)
 
 

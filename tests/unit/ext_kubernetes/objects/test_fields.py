@@ -75,7 +75,7 @@ def test_a_condition_in_just_this_spelling_comes_first() -> None:
 @pytest.mark.parametrize(("item", "status"), [
     ({}, "NoConditions"),
     (made(), "NoConditions"),
-    (made(("Available", "True")), "ConditionNotFound"),
+    (made(("Available", "True")), "ConditionNotFound; found: Available"),
     (made(("Ready", "Unknown")), "Unknown"),
     (made(("Ready", "True"), generation=2, observedGeneration=1), "True, outdated"),
 ])  # fmt: skip

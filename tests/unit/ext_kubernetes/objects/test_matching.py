@@ -59,6 +59,7 @@ OTHER: list[tuple[dict[str, Any], str]] = [
     ({"spec": {"replicas": "3"}}, 'spec.replicas: expected "3", found 3'),
     ({"spec": {"paused": 0}}, "spec.paused: expected 0, found false"),
     ({"spec": {"missing": 1}}, "spec.missing: expected 1, found nothing"),
+    ({"spec": {"replicas": {"gte": 2}}}, 'spec.replicas: expected {"gte": 2} (operators begin with $: $gte), found 3'),
     ({"spec": {"paused": None}}, "spec.paused: expected nothing, found false"),
     ({"spec": {"big": 9007199254740992}}, "spec.big: expected 9007199254740992, found 9007199254740993"),
     (

@@ -105,7 +105,7 @@ def test_delete_takes_a_name_a_selector_or_a_manifest(kube: Extension, pods: Fak
 
 
 def test_a_kind_alone_is_not_deleted_unless_all_are_meant(kube: Extension, pods: FakeApi) -> None:
-    assert "found no name" in kube.refused("delete", {"resource": "pods"})
+    assert "`selector`, `fieldSelector` or `all: true`; found no name" in kube.refused("delete", {"resource": "pods"})
     assert kube.ok("delete", {"resource": "pods", "all": True})["count"] == "3"
 
 
