@@ -65,6 +65,7 @@ def environment(api: FakeApi, workdir: Path) -> dict[str, str]:
     api.put("deployments", web | {"status": {"observedGeneration": 1} | counts | ready})
     refused = 'deployments.apps "web" is forbidden: User "reader" cannot patch it'  # in the first example, on all pages
     api.faults.append(Fault("PATCH", "/deployments/web", status=403, reason="Forbidden", message=refused))
+    api.put("serviceaccounts", {"metadata": {"name": "reader"} | where})
     about = {"kind": "Pod", "name": "nginx"}
     started = {"involvedObject": about, "type": "Normal", "reason": "Started"}
     api.put("events", {"metadata": {"name": "one"} | where} | started)

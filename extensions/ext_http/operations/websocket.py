@@ -54,7 +54,7 @@ RESERVED = frozenset(
     {"status", "subprotocol", "messages", "messagesFile", "sent", "received", "closeCode", "closeReason"}
     | {"duration", "url", "attempts", "failure"}
 )
-Name = Annotated[str, Meta(pattern="^[!#$%&'*+.^_`|~0-9A-Za-z-]+$")]
+Name = Annotated[str, Meta(pattern="^[!#$%&'+*.^_`|~0-9A-Za-z-]+$")]
 
 
 class Message(NamedTuple):

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Lists the minimum instead of what is missing.
-# expect shell.assert-agent: $[0].order: expected to equal 3 (integer), got 5 (integer)
+# expect shell.assert-agent: $[0].order: expected to equal 3 (integer)
 cat <<'END'
 Two items are below their minimum.
 

@@ -110,7 +110,7 @@ FAIL: list[tuple[dict[str, object], str]] = [
     ({"headers": {"Set-Cookie": {"values": "all", "contains": "Path"}}}, 'expected to contain "Path", got "b=2"'),
     ({"headers": {"Set-Cookie": {"count": 1}}}, "number of header Set-Cookie: expected to equal 1, got 2"),
     (json_at("$.text", equals=1), 'body at $.text: expected to equal 1, got "1" (string)'),
-    (json_at("$.one", equals="1"), 'body at $.one: expected to equal "1", got 1 (integer)'),
+    (json_at("$.one", equals="1"), 'body at $.one: expected to equal "1"\n  got 1 (integer)'),
     (json_at("$.one", equals=True), "body at $.one: expected to equal true, got 1 (integer)"),
     (json_at("$.yes", equals=1), "body at $.yes: expected to equal 1, got true (boolean)"),
     (json_at("$.id", equals=9007199254740992), "expected to equal 9007199254740992, got 9007199254740993 (integer)"),

@@ -357,6 +357,8 @@ SERVICE_ACCOUNT = "system:serviceaccount:web:builder"
 @pytest.mark.parametrize("operation", ["authCanI", "auth-can-i"])
 def test_denied_is_a_success_unless_it_is_expected_otherwise(kube: Extension, api: FakeApi, operation: str) -> None:
     api.denied.add(("delete", "pods"))
+    api.put("namespaces", {"metadata": {"name": "web"}})
+    api.put("serviceaccounts", {"metadata": {"name": "builder", "namespace": "web"}})
     args = {"verb": "delete", "resource": "pods", "as": SERVICE_ACCOUNT, "namespace": "web"}
     outputs = kube.ok(operation, args)
     assert outputs["message"] == f"{SERVICE_ACCOUNT} can delete pods in namespace web: denied"

@@ -230,7 +230,7 @@ FAIL: list[tuple[dict[str, object], str]] = [
     ({"path": "../outside/secret"}, "not a path inside the working directory"),
     (
         {"path": "data.json", "content": {"json": [{"path": "$.items[0].id", "equals": "9007199254740993"}]}},
-        'data.json at $.items[0].id: expected to equal "9007199254740993", got 9007199254740993 (integer)',
+        'data.json at $.items[0].id: expected to equal "9007199254740993"\n  got 9007199254740993 (integer)',
     ),
     ({"path": "file", "owner": "nobody-here"}, "; this machine has no user 'nobody-here'"),
     ({"path": "file", "group": "nobody-here"}, "; this machine has no group 'nobody-here'"),

@@ -524,7 +524,8 @@ def test_a_browser_shows_figures_that_follow_the_filters(browser: Browser, tmp_p
 
 @in_browser
 def test_a_browser_shows_http_below_its_call(browser: Browser) -> None:
-    opened(browser, HTTP, "http-2")
+    statuses = re.findall(r"^      code: (\d+)$", HTTP.with_suffix(".http.yaml").read_text(), re.MULTILINE)
+    opened(browser, HTTP, f"http-{statuses.index('404') + 1}")
     assert browser.texts("#rows-shown .row[aria-selected=true] .outcome") == ["404 Not Found"]
     assert browser.texts("#rows-shown .row[aria-selected=true] .waterfall .bar") == [""]
     assert "Belongs to" in browser.texts("#near h3")
