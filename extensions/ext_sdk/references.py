@@ -141,7 +141,7 @@ class Template(NamedTuple):
 
 
 class NoValue(Exception):
-    """Reference without a value; str() is the reason.
+    """Error for a reference whose value is missing; str() is the reason.
 
     Args:
         suggestion: the nearest known reference, as text, or "".
