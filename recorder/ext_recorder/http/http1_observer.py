@@ -51,10 +51,9 @@ class Http1Observer:
 
     def _begin(self) -> None:
         self._client = h11.Connection(h11.SERVER, max_incomplete_event_size=HEAD_LIMIT)
-        self._server = h11.Connection(h11.CLIENT, max_incomplete_event_size=HEAD_LIMIT)
+        self._response: ResponseReader | None = None
         self._now = None
         self._asked = False
-        self._size = 0
 
     # --- What the child sends ----------------------------------------------------------------------------------------
 
@@ -85,10 +84,7 @@ class Http1Observer:
                 self._now.socket = self.address
             else:
                 self._now.peer = ":".join(map(str, self.address))
-            # `_server` parses the response, for which it must have sent a request.
-            upgrade = [header for header in event.headers if header[0] in {b"upgrade", b"connection"}]
-            self._server.send(h11.Request(method=event.method, target=b"/", headers=[(b"host", b"x"), *upgrade]))
-            self._server.send(h11.EndOfMessage())
+            self._response = ResponseReader(self._now)
         elif isinstance(event, h11.Data):
             if self._now is not None and self._now.request_body is not None:
                 self._now.request_body.write(event.data)
@@ -107,51 +103,16 @@ class Http1Observer:
         self._closed_by_server = self._closed_by_server or not data
         if self._now is None:
             return
-        if data:
-            self._now.reads.append(len(data))
-        try:
-            self._server.receive_data(data)
-            while self._take_received(time):
-                pass
-        except h11.RemoteProtocolError as error:
-            if not data:
-                return  # an incomplete response is recorded when the child closes
-            if "switch" in str(error):
-                raise Unreadable("the server changes the protocol (101)") from error
-            raise Unreadable(f"the server returns invalid HTTP/1.1 ({error})") from error
-
-    def _take_received(self, time: float) -> bool:
-        event = self._server.next_event()
+        assert self._response is not None
+        if not self._response.receive(data):
+            return
         now = self._now
-        if now is None:
-            return False
-        if isinstance(event, h11.InformationalResponse):
-            if event.status_code == 101:
-                name = next((v.decode() for n, v in event.headers if n == b"upgrade"), "another protocol")
-                raise Unreadable(f"the connection becomes one of {name} ({now.method} {now.uri})")
-        elif isinstance(event, h11.Response):
-            now.status = event.status_code
-            now.reason = event.reason.decode("latin-1")
-            now.headers = _headers(event.headers)
-            now.http_version = event.http_version.decode("ascii", "replace")
-            now.body = Body()
-            if now.method == "CONNECT" and 200 <= now.status < 300:
-                self._end(time)
-                self._tunnel = now.uri.partition("://")[2].removesuffix(":443")
-                return False
-        elif isinstance(event, h11.Data):
-            if now.body is not None:
-                now.body.write(event.data)
-            self._size += len(event.data)
-            if event.chunk_end:
-                now.chunks.append(self._size)
-                self._size = 0
-        elif isinstance(event, h11.EndOfMessage):
-            self._end(time)
-            return False
-        else:
-            return False
-        return True
+        if now.status == SWITCHING:
+            name = next((value for name, value in now.headers if name.lower() == "upgrade"), "another protocol")
+            raise Unreadable(f"the connection becomes one of {name} ({now.method} {now.uri})")
+        self._end(time)
+        if now.method == "CONNECT":
+            self._tunnel = now.uri.partition("://")[2].removesuffix(":443")
 
     def _end(self, time: float) -> None:
         """Complete the interaction."""
@@ -159,8 +120,7 @@ class Http1Observer:
         if now is None:
             return
         now.elapsed = time - now.time
-        if not 1 < len(now.reads) <= MOST_READS:
-            now.reads = []
+        forget_reads(now)
         rest, _ = self._client.trailing_data
         self._done(now)
         self._begin()
@@ -179,8 +139,8 @@ class Http1Observer:
         now = self._now
         if now is None:
             return
-        if self._size:
-            now.chunks.append(self._size)
+        if self._response is not None:
+            self._response.cut()
         if self._failure is not None:
             now.error = self._failure
         elif self._closed_by_server:
@@ -190,6 +150,91 @@ class Http1Observer:
         else:
             now.error = {"type": "GaveUp", "errno": None, "message": "the child did not wait for an answer"}
         self._end(max(time, now.time))
+
+
+SWITCHING = 101  # the status of a response after which the connection has another protocol
+
+
+class ResponseReader:
+    """Reader of the response to one request, into its interaction.
+
+    Args:
+        interaction: with the head of the request.
+    """
+
+    def __init__(self, interaction: Interaction) -> None:
+        self._interaction = interaction
+        self._parser = h11.Connection(h11.CLIENT, max_incomplete_event_size=HEAD_LIMIT)
+        self._chunk = 0  # bytes of the chunk that has begun
+        # The parser must have sent a request.
+        upgrade = [
+            (name.encode("latin-1"), value.encode("latin-1"))
+            for name, value in interaction.request_headers
+            if name.lower() in {"upgrade", "connection"}
+        ]
+        method = interaction.method.encode()
+        self._parser.send(h11.Request(method=method, target=b"/", headers=[(b"host", b"x"), *upgrade]))
+        self._parser.send(h11.EndOfMessage())
+
+    @property
+    def rest(self) -> bytes:
+        """Return the bytes after the response: those of the next protocol."""
+        return self._parser.trailing_data[0]
+
+    def receive(self, data: bytes) -> bool:
+        """Process bytes; none at the end of the connection. Return True if the response is complete.
+
+        Raises:
+            Unreadable: the bytes are not HTTP/1.1.
+        """
+        if data:
+            self._interaction.reads.append(len(data))
+        try:
+            self._parser.receive_data(data)
+            while True:
+                event = self._parser.next_event()
+                if self._take(event):
+                    return True
+                if event in (h11.NEED_DATA, h11.PAUSED) or isinstance(event, h11.ConnectionClosed):
+                    return False
+        except h11.RemoteProtocolError as error:
+            if not data:
+                return False  # an incomplete response is recorded when the connection is closed
+            if "switch" in str(error):
+                raise Unreadable("the server changes the protocol (101)") from error
+            raise Unreadable(f"the server returns invalid HTTP/1.1 ({error})") from error
+
+    def cut(self) -> None:
+        """Record the incomplete chunk of a response that has ended too soon."""
+        if self._chunk:
+            self._interaction.chunks.append(self._chunk)
+
+    def _take(self, event: object) -> bool:
+        """Record an event. Return True if the response is complete."""
+        now = self._interaction
+        if isinstance(event, h11.Response) or (
+            isinstance(event, h11.InformationalResponse) and event.status_code == SWITCHING
+        ):
+            now.status = event.status_code
+            now.reason = event.reason.decode("latin-1")
+            now.headers = _headers(event.headers)
+            now.http_version = event.http_version.decode("ascii", "replace")
+            now.body = Body()
+            return now.status == SWITCHING or (now.method == "CONNECT" and 200 <= now.status < 300)
+        if isinstance(event, h11.Data):
+            if now.body is not None:
+                now.body.write(event.data)
+            self._chunk += len(event.data)
+            if event.chunk_end:
+                now.chunks.append(self._chunk)
+                self._chunk = 0
+        return isinstance(event, h11.EndOfMessage)
+
+
+def forget_reads(interaction: Interaction) -> None:
+    """Forget the pieces of a response that was read at once, or in too many."""
+    if not 1 < len(interaction.reads) <= MOST_READS:
+        interaction.reads = []
 
 
 def request_of(event: h11.Request, host: str, *, tunnel: str, tls: bool) -> Interaction:

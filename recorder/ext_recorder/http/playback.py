@@ -11,7 +11,7 @@ from .inject.ext_recorder_agent.errors import NOT_RECORDED
 from .interaction import call_id
 from .interaction_store import TCP, TLS
 from .request_matching import Subject
-from .responses import PlayedConnection, asks_to_close, is_tunnel, refusal, response
+from .responses import PlayedConnection, PlayedResponse, asks_to_close, is_tunnel, refusal, response
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -152,27 +152,33 @@ class Playback:
             peer.stream(iter(()), end=True)
 
     def _respond(self, peer: ChildConnection, connection: PlayedConnection, request: Interaction) -> None:
+        played = self.respond(request, connection.call)
+        if played is None:
+            return
+        if played.tunnel:
+            connection.tunnel = request.uri.partition("://")[2].removesuffix(":443")
+        connection.why = played.error
+        peer.stream(played.pieces, end=played.end, piecewise=played.piecewise)
+
+    def respond(self, request: Interaction, call: Call) -> PlayedResponse | None:
+        """Return the response to a request; None if the recorded server did not respond while the client waited."""
         with contextlib.suppress(ValueError):  # unchanged if it can not be sanitized
             self._cleaner.interaction(request)
-        recorded = self._store.take(Subject(request, self._store.matching), connection.call)
+        recorded = self._store.take(Subject(request, self._store.matching), call)
         if isinstance(recorded, str):
-            self._miss(recorded, connection.call)
-            peer.stream(iter([refusal(recorded, request.method)]), end=False)
-            return
+            self._miss(recorded, call)
+            return PlayedResponse(iter([refusal(recorded, request.method)]), end=False)
         self.count += 1
-        if is_tunnel(recorded, request.method):
-            connection.tunnel = request.uri.partition("://")[2].removesuffix(":443")
         error = dict(recorded.error) if recorded.error else None
         if error and error.get("type") in SILENT and not recorded.status:
-            return
+            return None
         if recorded.cut:
             size = recorded.body.size if recorded.body is not None else 0
             text = f"the recording has the first {size} bytes of this body: the child read no more of it then"
             error = {"type": NOT_RECORDED, "errno": None, "message": text}
-        connection.why = error if error and error.get("type") != "ServerClosed" else None
+        why = error if error and error.get("type") != "ServerClosed" else None
         if not recorded.status:
-            peer.stream(iter(()), end=True)
-            return
+            return PlayedResponse(iter(()), end=True, error=why)
         played = response(recorded, request.method, self._live, failed=bool(error))
         end = played.end or asks_to_close(request.request_headers)
-        peer.stream(played.pieces, end=end, piecewise=played.piecewise)
+        return played._replace(end=end, error=why, tunnel=is_tunnel(recorded, request.method))

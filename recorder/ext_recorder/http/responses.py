@@ -33,11 +33,15 @@ class PlayedResponse(NamedTuple):
         pieces: its bytes.
         end: close the connection afterwards.
         piecewise: send a piece only when the previous one has been read.
+        error: the connection was ended by this error, not by the server.
+        tunnel: a proxy has opened a tunnel.
     """
 
     pieces: Iterator[bytes]
     end: bool
     piecewise: bool = False
+    error: dict[str, object] | None = None
+    tunnel: bool = False
 
 
 def response(recorded: Interaction, method: str, live: Live, *, failed: bool) -> PlayedResponse:
@@ -128,6 +132,45 @@ def refusal(text: str, method: str) -> bytes:
 CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 
 
+class RequestReader:
+    """Reader of the requests on one connection."""
+
+    def __init__(self) -> None:
+        self._begin(b"")
+
+    @property
+    def rest(self) -> bytes:
+        """Return the bytes after the request: those of the next protocol."""
+        return self._parser.trailing_data[0]
+
+    @property
+    def waits(self) -> bool:
+        """Return True if the client sends the body only after a response 100."""
+        return self._parser.they_are_waiting_for_100_continue
+
+    def receive(self, data: bytes) -> None:
+        """Take bytes. Raises h11.RemoteProtocolError."""
+        self._parser.receive_data(data)
+
+    def next_event(self) -> h11.Request | h11.Data | h11.EndOfMessage | None:
+        """Return the next part of a request; None if more bytes are required, or the client has disconnected.
+
+        Raises:
+            h11.RemoteProtocolError: the bytes are not HTTP/1.1.
+        """
+        event = self._parser.next_event()
+        return event if isinstance(event, (h11.Request, h11.Data, h11.EndOfMessage)) else None
+
+    def begin_next(self) -> None:
+        """Continue with the next request, when the previous one is complete and has its response."""
+        self._begin(self._parser.trailing_data[0])
+
+    def _begin(self, rest: bytes) -> None:
+        self._parser = h11.Connection(h11.SERVER, max_incomplete_event_size=HEAD_LIMIT)
+        if rest:
+            self._parser.receive_data(rest)
+
+
 class PlayedConnection:
     """Server end of a connection on replay.
 
@@ -152,13 +195,13 @@ class PlayedConnection:
         self.silent = False
         self._local = local
         self._request: Interaction | None = None  # that has begun
-        self._begin(b"")
+        self._reader = RequestReader()
 
     def receive_data(self, data: bytes) -> bytes:
         """Process bytes of requests. Returns bytes to send at once. Raises h11.RemoteProtocolError."""
         hello = b"" if self._request else data[: len(data) - len(data.lstrip(HELLO))]
         if len(data) > len(hello):
-            self._reader.receive_data(data[len(hello) :])
+            self._reader.receive(data[len(hello) :])
         return b"" if self.silent else hello
 
     def next_event(self) -> Interaction | bytes | None:
@@ -167,28 +210,18 @@ class PlayedConnection:
         Raises:
             h11.RemoteProtocolError: the bytes are not HTTP/1.1.
         """
-        while True:
-            event = self._reader.next_event()
+        while (event := self._reader.next_event()) is not None:
             if isinstance(event, h11.Request):
                 self._request = request_of(event, self.address, tunnel=self.tunnel, tls=self.tls)
                 self._request.call = self.call
                 self._request.socket = self.address if self._local else ""
-                if self._reader.they_are_waiting_for_100_continue:
+                if self._reader.waits:
                     return CONTINUE
             elif isinstance(event, h11.Data):
                 if self._request is not None and self._request.request_body is not None:
                     self._request.request_body.write(event.data)
-            elif isinstance(event, h11.EndOfMessage) and self._request is not None:
-                request = self._request
-                rest, _ = self._reader.trailing_data
-                self._begin(rest)
+            elif self._request is not None:
+                request, self._request = self._request, None
+                self._reader.begin_next()
                 return request
-            else:
-                return None
-
-    def _begin(self, rest: bytes) -> None:
-        """Prepare for the next request."""
-        self._reader = h11.Connection(h11.SERVER, max_incomplete_event_size=HEAD_LIMIT)
-        self._request = None
-        if rest:
-            self._reader.receive_data(rest)
+        return None

@@ -1,0 +1,102 @@
+"""Certificates of a run: its own authority, certificates in the name of servers, and the defects of real ones.
+
+A program that is recorded must fail where it would fail without the proxy. So a server whose certificate is not valid
+is represented by one with the same defect: of an unknown authority, expired, not yet valid, or of another name. A
+program that accepts such a certificate works with the proxy, too.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import ipaddress
+import ssl
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    import trustme
+
+    Defect = Literal["", "untrusted", "expired", "not-yet-valid", "name"]
+
+ORGANIZATION = "ext-recorder"
+# OpenSSL's codes of verification, X509_V_ERR_….
+_DEFECTS: dict[int, Defect] = {9: "not-yet-valid", 10: "expired", 62: "name", 64: "name"}
+OTHER_NAME = "other.invalid"
+SYSTEM_BUNDLES = ("/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/cert.pem")
+
+
+def defect_of(error: ssl.SSLCertVerificationError) -> Defect:
+    """Return the defect of a certificate that was refused."""
+    return _DEFECTS.get(error.verify_code, "untrusted")
+
+
+class Authority:
+    """Authority of one run, which exists in memory only; its certificate is written to a file.
+
+    Attributes:
+        pem: its certificate.
+    """
+
+    def __init__(self) -> None:
+        import trustme
+
+        self._trusted = trustme.CA(organization_name=ORGANIZATION, organization_unit_name="recorded run")
+        self._unknown: trustme.CA | None = None
+        self._contexts: dict[tuple[str, Defect], ssl.SSLContext] = {}
+        self.pem = self._trusted.cert_pem.bytes()
+
+    def context(self, name: str, defect: Defect = "") -> ssl.SSLContext:
+        """Return the context of a server with this name.
+
+        Args:
+            name: host name or address.
+        """
+        context = self._contexts.get((name, defect))
+        if context is None:
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            context.minimum_version = ssl.TLSVersion.TLSv1_2
+            context.set_alpn_protocols(["http/1.1"])
+            self._certificate(name, defect).configure_cert(context)
+            self._contexts[name, defect] = context
+        return context
+
+    def _certificate(self, name: str, defect: Defect) -> trustme.LeafCert:
+        import trustme
+
+        now = dt.datetime.now(dt.UTC)
+        authority = self._trusted
+        if defect == "untrusted":
+            self._unknown = self._unknown or trustme.CA(organization_name="unknown")
+            authority = self._unknown
+        return authority.issue_cert(
+            OTHER_NAME if defect == "name" else name,
+            common_name=None if _is_address(name) else name[:64],
+            organization_name=ORGANIZATION,
+            not_before=now + dt.timedelta(days=30) if defect == "not-yet-valid" else None,
+            not_after=now - dt.timedelta(days=1) if defect == "expired" else None,
+        )
+
+
+def _is_address(name: str) -> bool:
+    try:
+        ipaddress.ip_address(name)
+    except ValueError:
+        return False
+    return True
+
+
+def bundle(own: bytes, files: Iterable[str]) -> bytes:
+    """Return the certificates that programs of the run have to trust: ours, those of the system, those of the user.
+
+    Args:
+        files: of the user, by variables such as SSL_CERT_FILE; missing ones are left out, as OpenSSL does.
+    """
+    parts = [own]
+    for file in dict.fromkeys([*SYSTEM_BUNDLES, ssl.get_default_verify_paths().openssl_cafile, *files]):
+        try:
+            parts.append(Path(file).read_bytes().strip() + b"\n")
+        except OSError:
+            continue
+    return b"".join(parts)

@@ -1,0 +1,306 @@
+"""The program's side of the proxy: requests to a proxy, tunnels with TLS inside, and reverse routes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+from urllib.parse import urlsplit
+
+import h11
+
+from ext_recorder.http.http1_observer import request_of
+from ext_recorder.http.responses import RequestReader
+
+from .streams import HELLO, Stream
+from .upstream import Origin
+
+if TYPE_CHECKING:
+    import socket
+    import ssl
+    from collections.abc import Callable, Mapping
+
+    from ext_recorder.http.interaction import Headers, Interaction
+
+    from .event_loop import EventLoop
+
+# Headers of a request that are for the proxy, or would lead to traffic that can't be recorded.
+DROPPED = frozenset({"proxy-connection", "proxy-authorization", "sec-websocket-extensions", "http2-settings"})
+READABLE_ENCODINGS = ("gzip", "x-gzip", "deflate", "identity")  # in which secrets can be found
+
+
+class Entry(NamedTuple):
+    """A listener of the proxy.
+
+    Attributes:
+        origin: the server of a reverse route; None for the proxy itself, whose requests name their servers.
+        tls: clients use TLS.
+        headers: added to each request, such as the credentials of a kubeconfig.
+    """
+
+    origin: Origin | None = None
+    tls: bool = False
+    headers: Mapping[str, str] = {}
+
+
+class Request(NamedTuple):
+    """Head of a request on its way to the server.
+
+    Attributes:
+        interaction: of the request, as the server gets it.
+        head: its bytes.
+        chunked: the body is sent in chunks.
+        expects: the program sends the body only after a response 100.
+    """
+
+    origin: Origin
+    interaction: Interaction
+    head: bytes
+    chunked: bool
+    expects: bool
+
+
+class Backend(Protocol):
+    """What responds to the requests on one connection: a real server, or a recording."""
+
+    def open_tunnel(self, client: Client, origin: Origin) -> None:
+        """Prepare a tunnel, then call `tunnel_opened` or `refuse`."""
+
+    def secure(self, client: Client, origin: Origin) -> None:
+        """Prepare TLS in the name of a server, then call `start_tls` or `reset`."""
+
+    def begin(self, client: Client, request: Request) -> None:
+        """Process the head of a request; call `proceed` when its body can be processed."""
+
+    def body(self, client: Client, data: bytes) -> None:
+        """Process a piece of the body."""
+
+    def end(self, client: Client) -> None:
+        """Process the end of a request; call `next_request` after its response."""
+
+    def client_drained(self, client: Client) -> None:
+        """Continue to respond: the program has read."""
+
+    def gone(self, client: Client, error: OSError | None) -> None:
+        """Process the end of the connection."""
+
+
+class Client:
+    """Connection of a program to the proxy.
+
+    Args:
+        entry: the listener that it has connected to.
+
+    Attributes:
+        stream: the connection.
+        problem: is called with a text if the traffic can't be recorded.
+    """
+
+    def __init__(
+        self,
+        loop: EventLoop,
+        sock: socket.socket,
+        entry: Entry,
+        backend: Backend,
+        problem: Callable[[str], None],
+    ) -> None:
+        self.stream = Stream(loop, sock, self)
+        self.problem = problem
+        self._entry = entry
+        self._backend = backend
+        self._origin = entry.origin  # of a route or tunnel
+        self._reader = RequestReader()
+        self._is_blocked = False  # until the backend can process more
+        self._is_tunnel = False
+        self._is_over = False
+        self._raw: Callable[[bytes], None] | None = None  # takes data after another protocol was agreed on
+        if entry.tls and entry.origin is not None:
+            self.stream.pause()
+            backend.secure(self, entry.origin)
+
+    # --- For the backend ---------------------------------------------------------------------------------------------
+
+    def tunnel_opened(self) -> None:
+        """Tell the program that it may use its tunnel."""
+        self.stream.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
+        if self._reader.rest:
+            self.problem("a program sent data before its tunnel was open")
+            self.stream.reset()
+            return
+        self._reader = RequestReader()
+        self._is_tunnel = True
+        self._is_blocked = False
+        self.stream.on_first_byte = self._begin_tunnel
+        self.stream.resume()
+
+    def start_tls(self, context: ssl.SSLContext) -> None:
+        """Begin the handshake with the program."""
+        self.stream.resume()
+        self.stream.start_tls(context, server=True)
+
+    def proceed(self) -> None:
+        """Continue with the body of the request."""
+        self._is_blocked = False
+        self.stream.resume()
+        self._advance()
+
+    def next_request(self) -> None:
+        """Continue with the next request, after the response."""
+        self._reader.begin_next()
+        self._is_blocked = False
+        self.stream.resume()
+        self._advance()
+
+    def switch(self, take: Callable[[bytes], None]) -> None:
+        """Give all further data to a function, from that on which has been read already."""
+        self._raw = take
+        if rest := self._reader.rest:
+            take(rest)
+        self.stream.resume()
+
+    def refuse(self, status: int, reason: str, text: str) -> None:
+        """Respond that a server can't be reached, and close the connection."""
+        body = f"ext-recorder: {text}\n".encode()
+        head = f"HTTP/1.1 {status} {reason}\r\nContent-Type: text/plain\r\nContent-Length: {len(body)}\r\n"
+        self.stream.write(f"{head}Connection: close\r\n\r\n".encode() + body)
+        self._is_over = True
+        self.stream.end()
+
+    # --- Events of the stream ----------------------------------------------------------------------------------------
+
+    def received(self, stream: Stream, data: bytes) -> None:
+        """Process data of the program."""
+        if self._raw is not None:
+            self._raw(data)
+            return
+        if self._is_over:
+            return
+        try:
+            self._reader.receive(data)
+        except h11.RemoteProtocolError as error:
+            self._invalid(error)
+            return
+        self._advance()
+
+    def ended(self, stream: Stream, error: OSError | None) -> None:
+        """Process the end of the connection."""
+        self._backend.gone(self, error)
+        self.stream.close()
+
+    def secured(self, stream: Stream, error: OSError | None) -> None:
+        """Process the end of the TLS handshake with the program."""
+        if error is not None:
+            self._backend.gone(self, error)
+
+    def drained(self, stream: Stream) -> None:
+        """Let the backend continue."""
+        self._backend.client_drained(self)
+
+    # --- Requests ----------------------------------------------------------------------------------------------------
+
+    def _begin_tunnel(self, byte: int) -> None:
+        assert self._origin is not None
+        if byte == HELLO:
+            self._origin = self._origin._replace(scheme="https")
+            self.stream.pause()
+            self._backend.secure(self, self._origin)
+        else:
+            self._origin = self._origin._replace(scheme="http")
+
+    def _advance(self) -> None:
+        """Process the parts of requests that have arrived, as far as the backend can."""
+        while not self._is_blocked and not self._is_over and not self.stream.closed:
+            try:
+                event = self._reader.next_event()
+            except h11.RemoteProtocolError as error:
+                self._invalid(error)
+                return
+            if event is None:
+                return
+            if isinstance(event, h11.Request):
+                self._is_blocked = True
+                self._begin(event)
+            elif isinstance(event, h11.Data):
+                self._backend.body(self, bytes(event.data))
+            else:
+                self._is_blocked = True
+                self._backend.end(self)
+
+    def _begin(self, event: h11.Request) -> None:
+        if event.method == b"CONNECT":
+            host, _, port = event.target.decode("latin-1").rpartition(":")
+            if not host or not port.isdigit() or self._origin is not None:
+                self.refuse(400, "Bad Request", "CONNECT expects HOST:PORT")
+                return
+            self._origin = Origin("https", host.strip("[]"), int(port))
+            self._backend.open_tunnel(self, self._origin)
+            return
+        origin = self._origin or origin_of(event.target.decode("latin-1"))
+        if origin is None:
+            self.refuse(400, "Bad Request", "this is a proxy; its requests name a server")
+            return
+        self._backend.begin(self, self._request(event, origin))
+
+    def _request(self, event: h11.Request, origin: Origin) -> Request:
+        target = event.target.decode("latin-1")
+        if not target.startswith("/"):
+            url = urlsplit(target)
+            target = (url.path or "/") + (f"?{url.query}" if url.query else "")
+        headers = outgoing_headers(
+            [(name.decode("latin-1"), value.decode("latin-1")) for name, value in event.headers.raw_items()],
+            None if self._is_tunnel else origin.authority,
+            self._entry.headers,
+        )
+        interaction = request_of(event, origin.authority, tunnel=origin.authority, tls=origin.scheme == "https")
+        interaction.uri = f"{origin.scheme}://{origin.authority}{target}"
+        interaction.request_headers = headers
+        method, version = event.method.decode("latin-1"), event.http_version.decode("latin-1")
+        lines = [f"{method} {target} HTTP/{version}", *(f"{name}: {value}" for name, value in headers), "", ""]
+        chunked = any(name.lower() == "transfer-encoding" for name, _ in headers)
+        return Request(origin, interaction, "\r\n".join(lines).encode("latin-1"), chunked, self._reader.waits)
+
+    def _invalid(self, error: Exception) -> None:
+        place = self._origin.place if self._origin else "the proxy"
+        self.problem(f"to {place}: the program sends invalid HTTP/1.1 ({error})")
+        self.refuse(400, "Bad Request", f"not valid HTTP/1.1: {error}")
+
+
+def origin_of(url: str) -> Origin | None:
+    """Return the server of a URL; None if it names none."""
+    parts = urlsplit(url)
+    if parts.scheme not in {"http", "https"} or not parts.hostname:
+        return None
+    try:
+        return Origin(parts.scheme, parts.hostname, parts.port or (443 if parts.scheme == "https" else 80))
+    except ValueError:
+        return None
+
+
+def outgoing_headers(headers: Headers, host: str | None, added: Mapping[str, str]) -> Headers:
+    """Return the headers of a request as the server gets them.
+
+    Args:
+        host: value of Host; None to keep that of the program.
+        added: replace those of the same name.
+    """
+    replaced = {name.lower() for name in added}
+    result: Headers = []
+    for name, value in headers:
+        lower = name.lower()
+        kept = value
+        if lower in DROPPED or lower in replaced or (lower == "upgrade" and value.lower() == "h2c"):
+            continue
+        if lower == "host" and host is not None:
+            kept = host
+        elif lower == "accept-encoding":
+            kept = readable_encodings(value)
+        elif lower == "connection":
+            tokens = [token.strip() for token in value.split(",")]
+            kept = ", ".join(token for token in tokens if token.lower() not in {"http2-settings", "proxy-connection"})
+        result.append((name, kept))
+    return [*result, *added.items()]
+
+
+def readable_encodings(value: str) -> str:
+    """Return the codings of an Accept-Encoding that a recording can search for secrets."""
+    codings = [coding.strip() for coding in value.split(",")]
+    kept = [coding for coding in codings if coding.partition(";")[0].strip().lower() in READABLE_ENCODINGS]
+    return ", ".join(kept) or "identity"

@@ -1,0 +1,279 @@
+"""Recording: requests of a program go to their server, responses come back at once; both are observed afterwards."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, NamedTuple
+
+from ext_recorder.http.http1_observer import SWITCHING, ResponseReader, Unreadable, forget_reads
+from ext_recorder.http.inject.ext_recorder_agent.errors import described
+from ext_recorder.http.interaction import CONNECT, Interaction
+from ext_recorder.http.interaction_store import TCP, TLS
+
+from .upstream import Upstream
+
+if TYPE_CHECKING:
+    import ssl
+    from collections.abc import Callable
+
+    from .certificates import Authority
+    from .client import Client, Request
+    from .event_loop import EventLoop
+    from .streams import Stream
+    from .upstream import Origin, Trust
+
+SERVER_CLOSED = {"type": "ServerClosed", "errno": None, "message": "the server ended the connection"}
+GAVE_UP = {"type": "GaveUp", "errno": None, "message": "the child did not wait for an answer"}
+
+
+class RecordingContext(NamedTuple):
+    """What all connections of a recording share.
+
+    Attributes:
+        trust: certificates of servers.
+        authority: certificates for the program.
+        done: receives each complete interaction.
+        problem: receives a text for traffic that can't be recorded.
+        started: zero of the recording's clock, on the monotonic clock.
+    """
+
+    loop: EventLoop
+    trust: Trust
+    authority: Authority
+    done: Callable[[Interaction], None]
+    problem: Callable[[str], None]
+    started: float
+
+    def now(self) -> float:
+        """Return the seconds since the start."""
+        return time.monotonic() - self.started
+
+
+class RecordedConnection:
+    """Backend of one connection of a program: the server, whose responses are recorded."""
+
+    def __init__(self, context: RecordingContext) -> None:
+        self._context = context
+        self._client: Client
+        self._upstream: Upstream | None = None
+        self._stream: Stream | None = None  # of the server, when it is ready for requests
+        self._request: Request | None = None
+        self._response: ResponseReader | None = None
+        self._purpose = ""  # of the connection that is being opened: tunnel, tls or request
+        self._is_raw = False  # another protocol, or one that can't be read
+
+    @property
+    def _now(self) -> Interaction | None:
+        return self._request.interaction if self._request else None
+
+    # --- Requests of the program -------------------------------------------------------------------------------------
+
+    def open_tunnel(self, client: Client, origin: Origin) -> None:
+        """Connect to the server."""
+        self._connect(client, origin, "tunnel")
+
+    def secure(self, client: Client, origin: Origin) -> None:
+        """Make the TLS handshake with the server, then that with the program."""
+        if self._upstream is None:
+            self._connect(client, origin, "tls")
+        else:
+            self._purpose = "tls"
+            self._upstream.origin = origin
+            self._upstream.start_tls(origin.host)
+
+    def begin(self, client: Client, request: Request) -> None:
+        """Send the head of a request, on a new connection if there is none to this server."""
+        self._request = request
+        request.interaction.time = self._context.now()
+        if (
+            self._stream is None
+            or self._stream.closed
+            or (self._upstream is not None and self._upstream.origin != request.origin)
+        ):
+            self._connect(client, request.origin, "request")
+        else:
+            self._send_head(client)
+
+    def body(self, client: Client, data: bytes) -> None:
+        """Send a piece of the body."""
+        if self._stream is None or self._request is None:
+            return
+        self._stream.write(b"%x\r\n%b\r\n" % (len(data), data) if self._request.chunked else data)
+        assert self._request.interaction.request_body is not None
+        self._request.interaction.request_body.write(data)
+        if self._stream.is_full:
+            client.stream.pause()
+
+    def end(self, client: Client) -> None:
+        """Send the end of the body."""
+        if self._stream is not None and self._request is not None and self._request.chunked:
+            self._stream.write(b"0\r\n\r\n")
+        if self._response is None and self._request is None:  # the response was complete before the request
+            client.next_request()
+
+    def client_drained(self, client: Client) -> None:
+        """Read from the server again."""
+        if self._stream is not None:
+            self._stream.resume()
+
+    def gone(self, client: Client, error: OSError | None) -> None:
+        """Close the connection to the server; record what there is."""
+        if error is not None and self._purpose == "tls" and self._stream is None:
+            self._handshake_failed(error)
+        now = self._now
+        if now is not None:
+            if now.status:
+                now.cut = True
+            else:
+                now.error = dict(GAVE_UP)
+            self._finish()
+        if self._upstream is not None:
+            self._upstream.close()
+
+    # --- Connection to the server ------------------------------------------------------------------------------------
+
+    def _connect(self, client: Client, origin: Origin, purpose: str) -> None:
+        self._client, self._purpose = client, purpose
+        if self._upstream is not None:
+            self._upstream.close()
+        self._stream = None
+        self._is_raw = False
+        client.stream.pause()
+        self._upstream = Upstream(self._context.loop, origin, self._context.trust, self)
+        self._upstream.connect()
+
+    def connected(self, upstream: Upstream) -> None:
+        """Continue after the connection was opened."""
+        if self._purpose == "tunnel":
+            self._client.tunnel_opened()
+            upstream.hand_over(self)  # a tunnel without TLS uses it as it is
+            self._stream = upstream.stream
+            self._stream.resume() if self._stream else None
+        elif upstream.origin.scheme == "https":
+            upstream.start_tls(upstream.origin.host)
+        else:
+            self._ready(upstream)
+
+    def verified(self, upstream: Upstream) -> None:
+        """Continue after the TLS handshake with the server."""
+        if self._purpose == "tls":
+            self._client.start_tls(self._context.authority.context(upstream.origin.host, upstream.defect))
+            self._stream = upstream.hand_over(self)
+            self._stream.resume()
+        else:
+            self._ready(upstream)
+
+    def refused(self, upstream: Upstream, error: OSError) -> None:
+        """Record a connection that has failed, and let the program fail as well."""
+        self._upstream = None
+        kind = TLS if self._purpose == "tls" or upstream.address else TCP
+        interaction = Interaction(CONNECT, kind + upstream.origin.place, time=self._context.now())
+        interaction.error = dict(described(error))
+        interaction.peer = upstream.address
+        self._request = None
+        self._context.done(interaction)
+        if self._purpose == "tls":
+            self._client.stream.reset()
+        else:
+            self._client.refuse(502, "Bad Gateway", f"{upstream.origin.place}: {error.strerror or error}")
+
+    def _ready(self, upstream: Upstream) -> None:
+        self._stream = upstream.hand_over(self)
+        self._stream.resume()
+        self._send_head(self._client)
+
+    def _handshake_failed(self, error: OSError) -> None:
+        """Report a program that has refused our certificate, unless it has refused the defect of the real one."""
+        upstream = self._upstream
+        if upstream is not None and not upstream.defect:
+            self._context.problem(
+                f"{upstream.origin.place}: the program does not trust the certificate of the recorder ({error})"
+            )
+
+    # --- Requests and responses --------------------------------------------------------------------------------------
+
+    def _send_head(self, client: Client) -> None:
+        assert self._request is not None
+        assert self._stream is not None
+        assert self._upstream is not None
+        interaction = self._request.interaction
+        interaction.peer = self._upstream.address
+        if (tls := self._stream.tls) is not None:
+            interaction.tls = _properties(tls, self._upstream.defect)
+        self._client = client
+        self._stream.write(self._request.head)
+        self._response = ResponseReader(interaction)
+        client.proceed()
+
+    def received(self, stream: Stream, data: bytes) -> None:
+        """Forward data of the server, then observe it."""
+        client = self._client
+        client.stream.write(data)
+        if client.stream.is_full:
+            stream.pause()
+        if self._response is None or self._is_raw:
+            return
+        try:
+            if self._response.receive(data):
+                self._complete(client)
+        except Unreadable as reason:
+            self._not_recorded(str(reason))
+
+    def ended(self, stream: Stream, error: OSError | None) -> None:
+        """Process the end of the connection, which may be the end of a response."""
+        now, response = self._now, self._response
+        if now is not None and response is not None and not self._is_raw:
+            if error is None and response.receive(b""):
+                self._finish()
+            else:
+                response.cut()
+                now.error = dict(described(error)) if error is not None else dict(SERVER_CLOSED)
+                self._finish()
+        stream.close()
+        self._stream = None
+        if error is not None:
+            self._client.stream.reset()
+        else:
+            self._client.stream.end()
+
+    def secured(self, stream: Stream, error: OSError | None) -> None:
+        """Do nothing: the stream was handed over after its handshake."""
+
+    def drained(self, stream: Stream) -> None:
+        """Read from the program again."""
+        self._client.stream.resume()
+
+    def _complete(self, client: Client) -> None:
+        """Process the end of a response."""
+        now = self._now
+        assert now is not None
+        if now.status == SWITCHING:
+            self._not_recorded("the connection becomes one of another protocol")
+            return
+        self._finish()
+        client.next_request()
+
+    def _finish(self) -> None:
+        """Give the interaction to the recording."""
+        now = self._now
+        if now is not None:
+            now.elapsed = self._context.now() - now.time
+            forget_reads(now)
+            self._context.done(now)
+        self._request = self._response = None
+
+    def _not_recorded(self, reason: str) -> None:
+        """Forward everything from now on, without observing it."""
+        now = self._now
+        self._context.problem(f"{now.method} {now.uri}: {reason}" if now else reason)
+        self._request = self._response = None
+        self._is_raw = True
+        stream = self._stream
+        if stream is not None:
+            self._client.switch(stream.write)
+
+
+def _properties(tls: ssl.SSLSocket, defect: str) -> dict[str, str]:
+    """Return the properties of a connection that a replay reproduces."""
+    known = {"version": tls.version() or "", "alpn": tls.selected_alpn_protocol() or "", "defect": defect}
+    return {name: value for name, value in known.items() if value}

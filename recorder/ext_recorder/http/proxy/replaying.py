@@ -1,0 +1,91 @@
+"""Replay: requests of a program are answered from the recording, without any connection to a server."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ext_recorder.http.interaction_store import TCP, TLS
+from ext_recorder.http.responses import CONTINUE
+
+if TYPE_CHECKING:
+    from ext_recorder.http.interaction import Interaction
+    from ext_recorder.http.interaction_store import InteractionStore
+    from ext_recorder.http.playback import Playback
+
+    from .certificates import Authority, Defect
+    from .client import Client, Request
+    from .upstream import Origin
+
+RESETS = frozenset({"ConnectionResetError", "BrokenPipeError", "ConnectionAbortedError"})
+DEFECTS: dict[str, Defect] = {name: name for name in ("untrusted", "expired", "not-yet-valid", "name")}
+
+
+class ReplayedConnection:
+    """Backend of one connection of a program: the recording."""
+
+    def __init__(self, playback: Playback, store: InteractionStore, authority: Authority) -> None:
+        self._playback = playback
+        self._store = store
+        self._authority = authority
+        self._request: Interaction | None = None
+
+    def open_tunnel(self, client: Client, origin: Origin) -> None:
+        """Open the tunnel, unless the connection failed in the recording.
+
+        A tunnel to an unknown server is opened, too: its requests are refused with an explanation.
+        """
+        if not self._is_refused(client, TCP, origin):
+            client.tunnel_opened()
+
+    def secure(self, client: Client, origin: Origin) -> None:
+        """Make the TLS handshake with a certificate like that of the server."""
+        if self._store.refusal(TLS, origin.place) is not None:
+            self._playback.count += 1
+            client.stream.reset()
+            return
+        defect = DEFECTS.get(str(self._store.tls(origin.place).get("defect", "")), "")
+        client.start_tls(self._authority.context(origin.host, defect))
+
+    def begin(self, client: Client, request: Request) -> None:
+        """Begin to collect a request."""
+        if self._is_refused(client, TCP, request.origin):
+            return
+        self._request = request.interaction
+        if request.expects:
+            client.stream.write(CONTINUE)
+        client.proceed()
+
+    def body(self, client: Client, data: bytes) -> None:
+        """Collect a piece of the body."""
+        if self._request is not None and self._request.request_body is not None:
+            self._request.request_body.write(data)
+
+    def end(self, client: Client) -> None:
+        """Respond to the request."""
+        request, self._request = self._request, None
+        assert request is not None
+        played = self._playback.respond(request, None)
+        if played is None:
+            return  # the server did not respond while the program waited
+        if played.error is not None and played.error.get("type") in RESETS:
+            client.stream.stream(played.pieces, end=False, apart=played.piecewise)
+            client.stream.reset_at_end()
+            return
+        client.stream.stream(played.pieces, end=played.end, apart=played.piecewise)
+        if not played.end:
+            client.next_request()
+
+    def client_drained(self, client: Client) -> None:
+        """Do nothing: the stream sends as the program reads."""
+
+    def gone(self, client: Client, error: OSError | None) -> None:
+        """Do nothing: there is no connection to a server."""
+
+    def _is_refused(self, client: Client, kind: str, origin: Origin) -> bool:
+        failure = self._store.refusal(kind, origin.place)
+        if failure is None:
+            return False
+        self._playback.count += 1
+        reason = (failure.error or {}).get("message") or "the connection failed in the recording"
+        client.refuse(502, "Bad Gateway", f"{origin.place}: {reason}")
+        return True
