@@ -143,7 +143,7 @@ class TrafficCapture:
             host, address = str(event["host"]), event["address"]
             place = list(address) if isinstance(address, list) else str(address)
             self._note_address(host, place)
-            self._observers[key] = Http1Observer(self._done, host, place)
+            self._observers[key] = Http1Observer(self.add, host, place)
         elif kind == "refused":
             self._refused(TCP, str(event["host"]), event["address"], event)
         elif kind == "resolved":
@@ -164,13 +164,13 @@ class TrafficCapture:
         interaction = Interaction(CONNECT, kind + place, call=call_id(event.get("call")), time=now)
         interaction.error = dict(error) if isinstance(error, dict) else None
         interaction.peer = ":".join(map(str, address)) if isinstance(address, list) else ""
-        self._done(interaction)
+        self.add(interaction)
 
     def _note_address(self, host: str, address: object) -> None:
         if isinstance(address, list) and len(address) > 1:
             self.addresses |= {f"{host}:{address[1]}", f"{address[0]}:{address[1]}"}
 
-    def _done(self, interaction: Interaction) -> None:
+    def add(self, interaction: Interaction) -> None:
         """Write a complete interaction."""
         try:
             self._cleaner.interaction(interaction)

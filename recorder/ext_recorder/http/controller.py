@@ -56,48 +56,49 @@ class HttpControllerError(RecorderError):
     """The HTTP worker cannot run; str() is the cause and the remedy."""
 
 
-class HttpController:
-    """Controller of one session; use it in a `with` block.
+class WorkerProcess:
+    """Forked process that records or replays HTTP traffic; use it in a `with` block.
+
+    Args:
+        listener: socket that agents inside of children connect to.
+        folder: of the session; removed at the end.
+        work: runs in the process.
+        sockets: further ones, which the process inherits.
 
     Attributes:
-        variables: for the child's environment.
+        seed, epoch, kinds: of the recording.
 
     Raises:
         RecorderError: the worker cannot start.
     """
 
-    def __init__(self, mode: str, work: Callable[[WorkerContext], WorkerOutcome]) -> None:
-        self._folder = tempfile.mkdtemp(prefix="ext-recorder-")
+    def __init__(
+        self,
+        listener: socket.socket,
+        folder: str,
+        work: Callable[[WorkerContext], WorkerOutcome],
+        sockets: Sequence[socket.socket] = (),
+    ) -> None:
+        self.folder = folder
         self._finished = False
         seed, epoch = os.urandom(8).hex(), time.time_ns() - time.monotonic_ns()
-        listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        listener.bind(os.path.join(self._folder, SOCKET))  # noqa: PTH118
-        listener.listen(BACKLOG)
         control, self._control = os.pipe()
         self._report, report = os.pipe()
         self._service = os.fork()
         if self._service == 0:
             os.close(self._control)
             os.close(self._report)
-            live(work, WorkerContext(listener, control, self._folder, seed, epoch), report)
-        listener.close()
+            context = WorkerContext(listener, control, folder, seed, epoch)
+            live(work, context, report, sockets)
+        for inherited in (listener, *sockets):
+            inherited.close()
         os.close(control)
         os.close(report)
-        self.variables = {
-            "PYTHONPATH": os.pathsep.join(
-                [next(iter(_inject_path)), *filter(None, [os.environ.get("PYTHONPATH", "")])]
-            ),
-        }
         ready = self._read()
         if ready is None or ready[0] != "ready":
             self.close()
             raise HttpControllerError(ready[1][0] if ready else "the HTTP worker process has ended")
-        seed, started, kinds = ready[1][0] or seed, ready[1][1], ready[1][2]
-        self.variables[VARIABLE] = f"{mode}:{seed}:{started}:{kinds}:{self._folder}"
-        if RANDOM in kinds.split(",") and not os.environ.get("PYTHONHASHSEED"):
-            self.variables["PYTHONHASHSEED"] = str(int(seed[:8], 16))
-        if (Path(self._folder) / KUBECONFIG).exists():
-            self.variables["KUBECONFIG"] = os.path.join(self._folder, KUBECONFIG)  # noqa: PTH118
+        self.seed, self.epoch, self.kinds = ready[1][0] or seed, ready[1][1], ready[1][2]
 
     def __enter__(self) -> Self:
         return self
@@ -107,47 +108,18 @@ class HttpController:
     ) -> None:
         self.close()
 
-    @property
-    def loaded(self) -> bool:
-        """Return True if a process of the child has loaded the agent."""
-        return any(name.startswith(LOADED) for name in os.listdir(self._folder))  # noqa: PTH208
-
-    def wait_loaded(self, is_over: Callable[[], bool]) -> None:
-        """Wait until the child has loaded the agent. If it does not, end it before it receives anything.
-
-        Args:
-            is_over: returns True if the child has ended.
-
-        Raises:
-            HttpControllerError: the child has not loaded the agent before the deadline, or has ended.
-        """
-        until = time.monotonic() + LOAD_S
-        while not self.loaded:
-            if time.monotonic() > until or (is_over() and not self.loaded):
-                raise HttpControllerError(f"{NOT_LOADED}; so it was ended, before it could use the network")
-            time.sleep(PROBE_S)
-
-    def finish(self, started: float = 0.0, *, whole: bool = True) -> Report:
-        """Stop the worker after the child has ended.
+    def outcome(self, started: float, *, whole: bool) -> tuple[str, list[str]] | None:
+        """Stop the worker and return its outcome: "ok" or another word, and its lines. None: it has not reported one.
 
         Args:
             started: start of the session's cassette, on the monotonic clock.
             whole: the session was not interrupted; an interrupted recording keeps its name NAME.partial.
-
-        Returns:
-            Result. `ok`: nothing was missing; `text`: lines to print; `warning`: lines to print in any case.
         """
-        loaded = self.loaded
         os.write(self._control, (WHOLE if whole else INTERRUPTED) + struct.pack("d", started))
         outcome = self._read()
         self._finished = True
         self.close()
-        if outcome is None:
-            return Report(ok=False, text="the HTTP worker process exited without reporting a result")
-        kind, output = outcome
-        at = output.index("") if "" in output else 0  # remarks, an empty line, the other lines
-        lines = [*([] if loaded else [NOT_LOADED]), *filter(None, output[at:])]
-        return Report(ok=kind == "ok" and loaded, text="\n".join(lines), warning="\n".join(output[:at]))
+        return outcome
 
     def close(self) -> None:
         """Stop the worker at any stage."""
@@ -159,7 +131,7 @@ class HttpController:
                     os.kill(self._service, signal.SIGKILL)
             os.waitpid(self._service, 0)
             self._service = 0
-            shutil.rmtree(self._folder, ignore_errors=True)
+            shutil.rmtree(self.folder, ignore_errors=True)
 
     def forget(self) -> None:
         """Release the worker in a forked copy of this process."""
@@ -191,6 +163,73 @@ class HttpController:
                 return b""
             data += piece
         return data
+
+
+class HttpController(WorkerProcess):
+    """Controller of the traffic of a Python child; use it in a `with` block.
+
+    Attributes:
+        variables: for the child's environment.
+
+    Raises:
+        RecorderError: the worker cannot start.
+    """
+
+    def __init__(self, mode: str, work: Callable[[WorkerContext], WorkerOutcome]) -> None:
+        folder = tempfile.mkdtemp(prefix="ext-recorder-")
+        listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        listener.bind(os.path.join(folder, SOCKET))  # noqa: PTH118
+        listener.listen(BACKLOG)
+        super().__init__(listener, folder, work)
+        self.variables = {
+            "PYTHONPATH": os.pathsep.join(
+                [next(iter(_inject_path)), *filter(None, [os.environ.get("PYTHONPATH", "")])]
+            ),
+            VARIABLE: f"{mode}:{self.seed}:{self.epoch}:{self.kinds}:{folder}",
+        }
+        if RANDOM in self.kinds.split(",") and not os.environ.get("PYTHONHASHSEED"):
+            self.variables["PYTHONHASHSEED"] = str(int(self.seed[:8], 16))
+        if (Path(folder) / KUBECONFIG).exists():
+            self.variables["KUBECONFIG"] = os.path.join(folder, KUBECONFIG)  # noqa: PTH118
+
+    @property
+    def loaded(self) -> bool:
+        """Return True if a process of the child has loaded the agent."""
+        return any(name.startswith(LOADED) for name in os.listdir(self.folder))  # noqa: PTH208
+
+    def wait_loaded(self, is_over: Callable[[], bool]) -> None:
+        """Wait until the child has loaded the agent. If it does not, end it before it receives anything.
+
+        Args:
+            is_over: returns True if the child has ended.
+
+        Raises:
+            HttpControllerError: the child has not loaded the agent before the deadline, or has ended.
+        """
+        until = time.monotonic() + LOAD_S
+        while not self.loaded:
+            if time.monotonic() > until or (is_over() and not self.loaded):
+                raise HttpControllerError(f"{NOT_LOADED}; so it was ended, before it could use the network")
+            time.sleep(PROBE_S)
+
+    def finish(self, started: float = 0.0, *, whole: bool = True) -> Report:
+        """Stop the worker after the child has ended.
+
+        Args:
+            started: start of the session's cassette, on the monotonic clock.
+            whole: the session was not interrupted; an interrupted recording keeps its name NAME.partial.
+
+        Returns:
+            Result. `ok`: nothing was missing; `text`: lines to print; `warning`: lines to print in any case.
+        """
+        loaded = self.loaded
+        outcome = self.outcome(started, whole=whole)
+        if outcome is None:
+            return Report(ok=False, text="the HTTP worker process exited without reporting a result")
+        kind, output = outcome
+        at = output.index("") if "" in output else 0  # remarks, an empty line, the other lines
+        lines = [*([] if loaded else [NOT_LOADED]), *filter(None, output[at:])]
+        return Report(ok=kind == "ok" and loaded, text="\n".join(lines), warning="\n".join(output[:at]))
 
 
 def recording(

@@ -8,17 +8,19 @@ from __future__ import annotations
 import fcntl
 import json
 import os
-import selectors
 import termios
 from collections import deque
 from contextlib import suppress
 from typing import TYPE_CHECKING, Protocol
 
+from .event_loop import READ, WRITE
 from .inject.ext_recorder_agent.channel import HEAD
 
 if TYPE_CHECKING:
     import socket
     from collections.abc import Iterator
+
+    from .event_loop import EventLoop
 
 READ_BYTES = 262_144
 READ_CHECK_S = 0.0003  # between two checks whether a child has read a piece
@@ -44,6 +46,7 @@ class ChildConnection:
         self._ending = False
         self._piecewise = False
         self.waits = False  # for the child to have read a piece, before the next one
+        self.closed = False
 
     def write(self, data: bytes) -> None:
         """Send bytes as soon as the child reads."""
@@ -118,7 +121,7 @@ class MessageHandler(Protocol):
         """Process the end of a connection."""
 
 
-def serve(listener: socket.socket, control: int, handler: MessageHandler) -> bytes:
+def serve(loop: EventLoop, listener: socket.socket, control: int, handler: MessageHandler) -> bytes:
     """Serve children until the recorder ends the session and everything sent before has been read.
 
     Args:
@@ -127,58 +130,57 @@ def serve(listener: socket.socket, control: int, handler: MessageHandler) -> byt
     Returns:
         Bytes that the recorder has sent; b"" if it was killed.
     """
-    loop = _Loop(listener, control, handler)
-    while not loop.is_over:
+    children = _Children(loop, listener, control, handler)
+    while not children.is_over:
         loop.turn(None)
-    while loop.peers and loop.turn(SILENCE_S):
+    while children.peers and loop.turn(SILENCE_S):
         pass
-    for peer in list(loop.peers.values()):
-        loop.close(peer)
-    return loop.received
+    for peer in list(children.peers.values()):
+        children.close(peer)
+    loop.drain()
+    return children.received
 
 
-class _Loop:
-    def __init__(self, listener: socket.socket, control: int, handler: MessageHandler) -> None:
+class _Children:
+    """Connections of the agents inside of children."""
+
+    def __init__(self, loop: EventLoop, listener: socket.socket, control: int, handler: MessageHandler) -> None:
+        self._loop = loop
         self._listener = listener
         self._control = control
         self._handler = handler
-        self._select = selectors.DefaultSelector()
-        self._select.register(listener, selectors.EVENT_READ)
-        self._select.register(control, selectors.EVENT_READ)
         self._count = 0
         self.peers: dict[int, ChildConnection] = {}
         self.is_over = False
         self.received = b""  # from the recorder
         listener.settimeout(0)
+        loop.watch(listener.fileno(), READ, self._on_child)
+        loop.watch(control, READ, self._on_control)
 
-    def turn(self, patience: float | None) -> bool:
-        """Poll once and process all events. Return True if there were any."""
-        waiting = [peer for peer in self.peers.values() if peer.waits]
-        ready = self._select.select(READ_CHECK_S if waiting else patience)
-        for peer_without_event in waiting:
-            self._serve(peer_without_event, 0)
-        for key, events in ready:
-            if key.fileobj is self._listener:
-                with suppress(OSError):
-                    sock, _ = self._listener.accept()
-                    sock.settimeout(0)
-                    self._count += 1
-                    self.peers[sock.fileno()] = ChildConnection(self._count, sock)
-                    self._select.register(sock, selectors.EVENT_READ)
-            elif key.fd == self._control:
-                self.received = os.read(self._control, 1)
-                self.is_over = True
-                self._select.unregister(self._control)
-            elif peer := self.peers.get(key.fd):
-                self._serve(peer, events)
-        return bool(ready or waiting)
+    def _on_child(self, _events: int) -> None:
+        with suppress(OSError):
+            sock, _ = self._listener.accept()
+            sock.settimeout(0)
+            self._count += 1
+            peer = self.peers[sock.fileno()] = ChildConnection(self._count, sock)
+            self._loop.watch(sock.fileno(), READ, lambda events: self._serve(peer, events))
+
+    def _on_control(self, _events: int) -> None:
+        self.received = os.read(self._control, 1)
+        self.is_over = True
+        self._loop.unwatch(self._control)
 
     def _serve(self, peer: ChildConnection, events: int) -> None:
-        is_open = self._read(peer) if events & selectors.EVENT_READ else True
+        if peer.closed:
+            return
+        is_open = self._read(peer) if events & READ else True
         if not is_open or ((peer.wants_to_write or peer.waits) and not peer.push()):
             self.close(peer)
             return
-        self._select.modify(peer.sock, selectors.EVENT_READ | (selectors.EVENT_WRITE if peer.wants_to_write else 0))
+        if peer.waits:
+            self._loop.after(READ_CHECK_S, lambda: self._serve(peer, 0))
+        events = READ | (WRITE if peer.wants_to_write else 0)
+        self._loop.rewatch(peer.sock.fileno(), events, lambda events: self._serve(peer, events))
 
     def _read(self, peer: ChildConnection) -> bool:
         try:
@@ -205,7 +207,8 @@ class _Loop:
 
     def close(self, peer: ChildConnection) -> None:
         """Close a connection."""
-        self._select.unregister(peer.sock)
+        peer.closed = True
+        self._loop.unwatch(peer.sock.fileno())
         self.peers.pop(peer.sock.fileno(), None)
         peer.sock.close()
         self._handler.gone(peer)

@@ -14,6 +14,7 @@ from ext_recorder.messages.path_bindings import ReplayBindings
 from ext_recorder.protocols.dialect import DIALECTS
 
 from .capture import attribute_calls
+from .event_loop import EventLoop
 from .kubeconfig import KubeconfigTemplate
 from .reader import load
 from .sanitizer import Sanitizer
@@ -28,16 +29,30 @@ if TYPE_CHECKING:
 
     from .capture import TrafficCapture
     from .interaction import Call
+    from .proxy.service import ProxyOptions
     from .request_matching import RequestRules
     from .worker_context import Origin, WorkerContext
 
 
 def record(
-    context: WorkerContext, path: Path, bind: Mapping[str, str], redaction: Redaction, origin: Origin
+    context: WorkerContext,
+    path: Path,
+    bind: Mapping[str, str],
+    redaction: Redaction,
+    origin: Origin,
+    proxy: ProxyOptions | None = None,
 ) -> WorkerOutcome:
-    """Record until the session is over. Raises RecorderError, OSError."""
+    """Record until the session is over.
+
+    Args:
+        proxy: for programs of any language; None for Python children alone.
+
+    Raises:
+        RecorderError, OSError: the file can't be written.
+    """
     writer = Writer(path)
-    context.ready(context.seed, context.epoch, origin.kinds)
+    if proxy is None:
+        context.ready(context.seed, context.epoch, origin.kinds)
     without_clients()
     from .capture import TrafficCapture
 
@@ -58,7 +73,13 @@ def record(
         return bindings.clean(redactor.redact(data))
 
     recording = TrafficCapture(writer, Sanitizer(clean), origin.started)
-    received = serve(context.listener, context.control, recording)
+    loop = EventLoop()
+    if proxy is not None:
+        from .proxy.service import record_requests
+
+        record_requests(loop, proxy, context.folder, recording, origin.started)
+        context.ready(context.seed, context.epoch, origin.kinds)
+    received = serve(loop, context.listener, context.control, recording)
     outline = clean(kubeconfig.of(recording.addresses).encode()).decode()
     values: dict[str, object] = {"kubeconfig": outline} if outline else {}
     values |= _known(recording, epoch) | {"redacted": list(redactor.fired)}
@@ -110,6 +131,7 @@ def replay(
     *,
     matching: RequestRules | None,
     misses: list[str],
+    proxy: ProxyOptions | None = None,
 ) -> WorkerOutcome:
     """Respond until the session is over. Raises RecorderError."""
     without_clients()
@@ -135,8 +157,13 @@ def replay(
         if isinstance(differences, list)
     }
     kinds = document.values.get("deterministic")
+    loop = EventLoop()
+    if proxy is not None:
+        from .proxy.service import replay_requests
+
+        replay_requests(loop, proxy, context.folder, playback, store)
     context.ready(document.text("seed"), start, [str(kind) for kind in kinds] if isinstance(kinds, list) else [])
-    if not serve(context.listener, context.control, playback):
+    if not serve(loop, context.listener, context.control, playback):
         rmtree(context.folder, ignore_errors=True)
     lines = playback.misses[:EXPLAINED]
     if len(playback.misses) > EXPLAINED:

@@ -80,8 +80,18 @@ class WorkerContext:
         return struct.unpack("d", started)[0] - origin if len(started) == 8 else 0.0
 
 
-def live(work: Callable[[WorkerContext], WorkerOutcome], context: WorkerContext, report: int) -> NoReturn:
-    """Run the worker process."""
+def live(
+    work: Callable[[WorkerContext], WorkerOutcome],
+    context: WorkerContext,
+    report: int,
+    sockets: Sequence[socket.socket] = (),
+) -> NoReturn:
+    """Run the worker process.
+
+    Args:
+        report: pipe for the outcome.
+        sockets: that stay open, besides that of the context.
+    """
     from ext_recorder.record.writer_process import detach_writer
 
     def send(kind: str, lines: list[str]) -> None:
@@ -90,7 +100,8 @@ def live(work: Callable[[WorkerContext], WorkerOutcome], context: WorkerContext,
             os.write(report, len(body).to_bytes(4, "little") + body)
 
     try:
-        detach_writer({context.listener.fileno(), context.control, report}, nice=False)  # children wait for it
+        kept = {context.listener.fileno(), context.control, report, *(each.fileno() for each in sockets)}
+        detach_writer(kept, nice=False)  # children wait for it
         context.ready = lambda seed, epoch, kinds: send("ready", [seed, str(epoch), ",".join(kinds)])
         outcome = work(context)
         send("ok" if outcome.ok else "failed", [*outcome.remarks, "", *outcome.lines])

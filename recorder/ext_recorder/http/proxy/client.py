@@ -18,9 +18,8 @@ if TYPE_CHECKING:
     import ssl
     from collections.abc import Callable, Mapping
 
+    from ext_recorder.http.event_loop import EventLoop
     from ext_recorder.http.interaction import Headers, Interaction
-
-    from .event_loop import EventLoop
 
 # Headers of a request that are for the proxy, or would lead to traffic that can't be recorded.
 DROPPED = frozenset({"proxy-connection", "proxy-authorization", "sec-websocket-extensions", "http2-settings"})

@@ -16,9 +16,10 @@ if TYPE_CHECKING:
     import ssl
     from collections.abc import Callable
 
+    from ext_recorder.http.event_loop import EventLoop
+
     from .certificates import Authority
     from .client import Client, Request
-    from .event_loop import EventLoop
     from .streams import Stream
     from .upstream import Origin, Trust
 
@@ -35,6 +36,7 @@ class RecordingContext(NamedTuple):
         done: receives each complete interaction.
         problem: receives a text for traffic that can't be recorded.
         started: zero of the recording's clock, on the monotonic clock.
+        server: receives the properties of a server that the program has not used.
     """
 
     loop: EventLoop
@@ -43,6 +45,7 @@ class RecordingContext(NamedTuple):
     done: Callable[[Interaction], None]
     problem: Callable[[str], None]
     started: float
+    server: Callable[[str, dict[str, str]], object] = lambda place, properties: None
 
     def now(self) -> float:
         """Return the seconds since the start."""
@@ -61,6 +64,7 @@ class RecordedConnection:
         self._response: ResponseReader | None = None
         self._purpose = ""  # of the connection that is being opened: tunnel, tls or request
         self._is_raw = False  # another protocol, or one that can't be read
+        self._is_shaking = False  # the TLS handshake with the program goes on
 
     @property
     def _now(self) -> Interaction | None:
@@ -83,6 +87,7 @@ class RecordedConnection:
 
     def begin(self, client: Client, request: Request) -> None:
         """Send the head of a request, on a new connection if there is none to this server."""
+        self._is_shaking = False
         self._request = request
         request.interaction.time = self._context.now()
         if (
@@ -118,7 +123,7 @@ class RecordedConnection:
 
     def gone(self, client: Client, error: OSError | None) -> None:
         """Close the connection to the server; record what there is."""
-        if error is not None and self._purpose == "tls" and self._stream is None:
+        if error is not None and self._is_shaking:
             self._handshake_failed(error)
         now = self._now
         if now is not None:
@@ -157,9 +162,10 @@ class RecordedConnection:
     def verified(self, upstream: Upstream) -> None:
         """Continue after the TLS handshake with the server."""
         if self._purpose == "tls":
-            self._client.start_tls(self._context.authority.context(upstream.origin.host, upstream.defect))
             self._stream = upstream.hand_over(self)
             self._stream.resume()
+            self._is_shaking = True
+            self._client.start_tls(self._context.authority.context(upstream.origin.host, upstream.defect))
         else:
             self._ready(upstream)
 
@@ -185,7 +191,11 @@ class RecordedConnection:
     def _handshake_failed(self, error: OSError) -> None:
         """Report a program that has refused our certificate, unless it has refused the defect of the real one."""
         upstream = self._upstream
-        if upstream is not None and not upstream.defect:
+        if upstream is None:
+            return
+        if upstream.defect:
+            self._context.server(upstream.origin.place, {"defect": upstream.defect})
+        else:
             self._context.problem(
                 f"{upstream.origin.place}: the program does not trust the certificate of the recorder ({error})"
             )

@@ -10,12 +10,12 @@ from contextlib import suppress
 from itertools import chain
 from typing import TYPE_CHECKING, Protocol
 
-from .event_loop import READ, WRITE
+from ext_recorder.http.event_loop import READ, WRITE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from .event_loop import EventLoop
+    from ext_recorder.http.event_loop import EventLoop
 
 READ_BYTES = 262_144
 MOST_READS = 8  # in one turn, so that one connection does not delay the others

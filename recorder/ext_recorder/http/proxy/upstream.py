@@ -9,15 +9,17 @@ import ssl
 import threading
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
+from ext_recorder.http.event_loop import WRITE
+
 from .certificates import defect_of
-from .event_loop import WRITE
 from .streams import Stream
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from ext_recorder.http.event_loop import EventLoop
+
     from .certificates import Defect
-    from .event_loop import EventLoop
     from .streams import StreamHandler
 
     Address = tuple[socket.AddressFamily, tuple[object, ...]]

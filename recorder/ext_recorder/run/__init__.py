@@ -1,0 +1,6 @@
+"""Recording of a whole command: the HTTP traffic of every process that it starts, in one folder.
+
+session       record or replay: starts the worker and the command, and ends as the command does
+folder        the files of a recording, made beside the folder and renamed at the end
+environment   the variables that lead programs to the proxy and make them trust it
+"""

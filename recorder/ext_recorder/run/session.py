@@ -1,0 +1,176 @@
+"""`ext-recorder run`: record the HTTP traffic of a command, or replay it, and end as the command does."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import sys
+import tempfile
+import time
+from pathlib import Path
+from select import poll
+from typing import TYPE_CHECKING, NamedTuple
+
+from ext_recorder.errors import UsageError
+from ext_recorder.http.controller import HttpControllerError, WorkerProcess
+from ext_recorder.http.inject.ext_recorder_agent.channel import SOCKET
+from ext_recorder.http.proxy.service import BUNDLE_FILE, CA_FILE, ProxyOptions, open_listener
+from ext_recorder.http.worker_context import Origin
+from ext_recorder.messages.redaction import Redaction
+from ext_recorder.posix.child import CommandError, exit_like, exit_status
+from ext_recorder.posix.signals import Signals, signal_name
+from ext_sdk.core import __version__
+
+from .environment import user_bundles, variables
+from .folder import RecordingFolder, RunHeader, same_command, traffic_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from typing import NoReturn
+
+    from ext_recorder.http.request_matching import RequestRules
+    from ext_recorder.http.worker_context import WorkerContext, WorkerOutcome
+
+EXIT_DIFFERS = 3  # the traffic differed from the recorded one
+EXIT_NOT_FOUND, EXIT_NOT_EXECUTABLE = 127, 126
+
+
+class RunOptions(NamedTuple):
+    """Options of a run.
+
+    Attributes:
+        mode: once, none or all.
+        bind: `--bind`, name to live value.
+        matching: the user's rules for equal requests.
+    """
+
+    mode: str = "once"
+    bind: Mapping[str, str] = {}
+    redact: Redaction | None = None
+    matching: RequestRules | None = None
+
+
+def run(path: str, command: Sequence[str], options: RunOptions) -> NoReturn:
+    """Record or replay a command, and exit as it does; with 3 if its traffic differed from the recorded one.
+
+    Raises:
+        RecorderError: the folder or the command can't be used.
+    """
+    folder = RecordingFolder(path)
+    exists = folder.exists
+    if options.mode == "none" and not exists:
+        raise UsageError(f"{path}: there is no recording, and `--mode none` makes none; record it: --mode once")
+    if exists and options.mode != "all":
+        _replay(folder, command, options)
+    _record(folder, command, options)
+
+
+def _record(folder: RecordingFolder, command: Sequence[str], options: RunOptions) -> NoReturn:
+    partial = folder.begin()
+    redaction = options.redact or Redaction()
+    started, recorded = time.monotonic(), time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    proxy = ProxyOptions([open_listener()], user_bundles(os.environ))
+
+    def work(context: WorkerContext) -> WorkerOutcome:
+        from ext_recorder.http.worker import record
+
+        return record(context, traffic_of(partial), options.bind, redaction, Origin(__version__, started, None), proxy)
+
+    status, outcome = _run(command, proxy, work, started)
+    seconds = time.monotonic() - started
+    redactor = redaction.redactor()
+    kept = tuple(redactor.redact(word.encode()).decode() for word in command)
+    code = os.waitstatus_to_exitcode(status)
+    ended: int | str = signal_name(-code) if code < 0 else code
+    folder.finish(RunHeader(kept, __version__, recorded, round(seconds, 3), ended))
+    _report([*outcome[1], f"recorded {folder.path} in {seconds:.1f} s"])
+    exit_like(status)
+
+
+def _replay(folder: RecordingFolder, command: Sequence[str], options: RunOptions) -> NoReturn:
+    header = folder.header()
+    redaction = options.redact or Redaction()
+    redactor = redaction.redactor()
+    if not same_command(header.command, [redactor.redact(word.encode()).decode() for word in command]):
+        raise UsageError(
+            f"{folder.path}: recorded with another command: {' '.join(header.command)}; use another folder, or record "
+            "it again with --mode all"
+        )
+    started = time.monotonic()
+    proxy = ProxyOptions([open_listener()], user_bundles(os.environ))
+    misses: list[str] = []
+
+    def work(context: WorkerContext) -> WorkerOutcome:
+        from ext_recorder.http.worker import replay
+
+        path = traffic_of(folder.path)
+        return replay(context, path, options.bind, redaction, matching=options.matching, misses=misses, proxy=proxy)
+
+    status, (kind, lines) = _run(command, proxy, work, started)
+    _report([*lines, f"replayed {folder.path} in {time.monotonic() - started:.1f} s instead of {header.seconds:.1f} s"])
+    if kind != "ok":
+        os._exit(EXIT_DIFFERS)
+    exit_like(status)
+
+
+def _run(
+    command: Sequence[str],
+    proxy: ProxyOptions,
+    work: Callable[[WorkerContext], WorkerOutcome],
+    started: float,
+) -> tuple[int, tuple[str, list[str]]]:
+    """Run the command with the worker. Return its wait status, and the outcome of the worker."""
+    session = tempfile.mkdtemp(prefix="ext-recorder-")
+    agents = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    agents.bind(os.path.join(session, SOCKET))  # noqa: PTH118
+    agents.listen()
+    port = proxy.listeners[0].port
+    with WorkerProcess(agents, session, work, [listener.socket for listener in proxy.listeners]) as worker:
+        added = variables(port, str(Path(session) / CA_FILE), str(Path(session) / BUNDLE_FILE))
+        signals = Signals()
+        signals.catch()
+        pid = _spawn(command, os.environ | added)
+        signals.catch_ignored()
+        status = _wait(pid, signals)
+        outcome = worker.outcome(started, whole=True)
+    if outcome is None:
+        raise HttpControllerError("the worker process of the proxy exited without reporting a result")
+    kind, lines = outcome
+    return status, (kind, [line for line in lines if line])
+
+
+def _spawn(command: Sequence[str], environ: Mapping[str, str]) -> int:
+    """Start the command with the files and the terminal of this process. Raises CommandError."""
+    reset = [signal.SIGPIPE, signal.SIGXFSZ]
+    try:
+        return os.posix_spawnp(command[0], tuple(command), environ, setsigdef=reset)
+    except FileNotFoundError as error:
+        raise CommandError(f"{command[0]}: {error.strerror}", EXIT_NOT_FOUND) from None
+    except OSError as error:
+        raise CommandError(f"{command[0]}: {error.strerror}", EXIT_NOT_EXECUTABLE) from None
+
+
+def _wait(pid: int, signals: Signals) -> int:
+    """Return the wait status of the command; pass signals on to it, except those that a terminal has sent to both."""
+    waiting = poll()
+    waiting.register(signals.fd)
+    while True:
+        ended, status = os.waitpid(pid, os.WNOHANG)
+        if ended:
+            signals.close()
+            return status
+        waiting.poll(signals.patience)
+        for number, is_from_terminal in signals.take():
+            if number != signal.SIGCHLD and not is_from_terminal:
+                os.kill(pid, number)
+
+
+def _report(lines: Sequence[str]) -> None:
+    sys.stderr.writelines(f"ext-recorder: {line}\n" for line in lines)
+    sys.stderr.flush()
+
+
+def exit_code(status: int) -> int:
+    """Return the exit code of a shell for a wait status."""
+    return exit_status(status)
