@@ -13,6 +13,7 @@ from ext_sdk.core.wire.json_codec import loads
 from .http1_observer import Http1Observer, Unreadable
 from .interaction import CONNECT, Interaction, call_id
 from .interaction_store import TCP, TLS, place_of
+from .proxy.transfer import INTERACTION, PIECE, Arrivals
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -71,6 +72,7 @@ class TrafficCapture:
         self._cleaner = cleaner
         self._started = started
         self._observers: dict[tuple[int, object], Http1Observer] = {}  # by number of the process, and connection
+        self._arrivals = Arrivals()
         self._latest = started
         self.hosts: dict[str, object] = {}
         self.servers: dict[str, dict[str, str]] = {}  # TLS properties by host and port
@@ -94,6 +96,9 @@ class TrafficCapture:
         wall = event.get("wall")
         for place, moments in wall.items() if isinstance(wall, dict) else ():
             self.readings.setdefault(self._cleaner.text(str(place)), []).extend(moments)
+        if event.get("k") in {INTERACTION, PIECE, "server"}:
+            self._from_proxy(event, data)
+            return
         key = (peer.number, event.get("c"))
         observer = self._observers.get(key)
         try:
@@ -106,6 +111,15 @@ class TrafficCapture:
             self.problem(f"{observer.host if observer else 'a connection'}: {reason}")
         if event.get("k") in {"close", "forget", "tls-refused"}:
             self._observers.pop(key, None)
+
+    def _from_proxy(self, event: Event, data: bytes) -> None:
+        """Process what the proxy has recorded."""
+        if event["k"] == PIECE:
+            self._arrivals.piece(event, data)
+        elif event["k"] == INTERACTION:
+            self.add(self._arrivals.interaction(event, data))
+        elif isinstance(properties := event["properties"], dict):
+            self.servers.setdefault(str(event["place"]), properties)
 
     def data(self, peer: ChildConnection, data: bytes) -> None:
         """Do nothing: on recording, children send only frames."""

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from .event_loop import EventLoop
+    from .proxy.service import ProxyProcess
 
 READ_BYTES = 262_144
 READ_CHECK_S = 0.0003  # between two checks whether a child has read a piece
@@ -121,10 +122,13 @@ class MessageHandler(Protocol):
         """Process the end of a connection."""
 
 
-def serve(loop: EventLoop, listener: socket.socket, control: int, handler: MessageHandler) -> bytes:
+def serve(
+    loop: EventLoop, listener: socket.socket, control: int, handler: MessageHandler, proxy: ProxyProcess | None = None
+) -> bytes:
     """Serve children until the recorder ends the session and everything sent before has been read.
 
     Args:
+        proxy: process that reports like a child; it is stopped at the end.
         control: pipe from the recorder: WHOLE or INTERRUPTED at the end, closed if the recorder was killed.
 
     Returns:
@@ -133,6 +137,8 @@ def serve(loop: EventLoop, listener: socket.socket, control: int, handler: Messa
     children = _Children(loop, listener, control, handler)
     while not children.is_over:
         loop.turn(None)
+    if proxy is not None:
+        proxy.stop(loop)
     while children.peers and loop.turn(SILENCE_S):
         pass
     for peer in list(children.peers.values()):

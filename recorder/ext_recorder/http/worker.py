@@ -74,12 +74,13 @@ def record(
 
     recording = TrafficCapture(writer, Sanitizer(clean), origin.started)
     loop = EventLoop()
+    process = None
     if proxy is not None:
-        from .proxy.service import record_requests
+        from .proxy.service import ProxyProcess
 
-        record_requests(loop, proxy, context.folder, recording, origin.started)
+        process = ProxyProcess(proxy, context.folder, origin.started)
         context.ready(context.seed, context.epoch, origin.kinds)
-    received = serve(loop, context.listener, context.control, recording)
+    received = serve(loop, context.listener, context.control, recording, process)
     outline = clean(kubeconfig.of(recording.addresses).encode()).decode()
     values: dict[str, object] = {"kubeconfig": outline} if outline else {}
     values |= _known(recording, epoch) | {"redacted": list(redactor.fired)}

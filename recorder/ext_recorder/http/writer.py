@@ -6,7 +6,9 @@ process, those imports are made to fail.
 
 from __future__ import annotations
 
+import json
 import os
+import re
 import sys
 from base64 import b64encode
 from typing import TYPE_CHECKING, cast
@@ -180,17 +182,25 @@ class Writer:
 
 def _dumped(values: Mapping[str, object]) -> str:
     """Return lines of YAML: flow style for small values, block style at the top."""
-    return "".join(
-        yaml.safe_dump(
-            {name: value},
-            default_flow_style=None if isinstance(value, (dict, list)) else False,
-            width=NEVER_FOLD,
-            allow_unicode=False,
-        )
-        if not isinstance(value, str) or "\n" not in value
-        else f"{name}: |\n" + "".join(f"  {line}\n" for line in value.splitlines())
-        for name, value in values.items()
-    ).replace("\n}", "}")
+    return "".join(f"{name}:{_value(value)}" for name, value in values.items()).replace("\n}", "}")
+
+
+def _value(value: object) -> str:
+    """Return a value as YAML after the colon of its name. The library is slow, so the usual values do without it."""
+    if value is None or isinstance(value, (bool, int, float)):
+        return f" {json.dumps(value)}\n"
+    if isinstance(value, list) and all(
+        type(item) is int or (isinstance(item, str) and _WORD.fullmatch(item)) for item in value
+    ):
+        return f" [{', '.join(map(str, value))}]\n"
+    if isinstance(value, str) and "\n" in value:
+        return " |\n" + "".join(f"  {line}\n" for line in value.splitlines())
+    flow = None if isinstance(value, (dict, list)) else False
+    text = yaml.safe_dump({"x": value}, default_flow_style=flow, width=NEVER_FOLD, allow_unicode=False)
+    return text.removeprefix("x:")
+
+
+_WORD = re.compile(r"[A-Za-z]+(?:-[A-Za-z]+)+|(?!yes|true|null)[A-Z][a-z]{3,}")  # no other type for YAML
 
 
 def _extras(interaction: Interaction) -> dict[str, object]:

@@ -103,13 +103,13 @@ class RecordingFolder:
             raise CassetteError(path, 0, f"cannot be read: {error}") from None
         if not isinstance(values, dict) or values.get("recording") != VERSION:
             raise CassetteError(path, 0, f"expected `recording: {VERSION}`, as `ext-recorder run` writes it")
-        command = values.get("command")
+        command, ended = values.get("command"), values.get("exit")
         return RunHeader(
             tuple(map(str, command)) if isinstance(command, list) else (),
             str(values.get("recorder") or ""),
             str(values.get("recorded") or ""),
             float(values.get("seconds") or 0),
-            values.get("exit") if isinstance(values.get("exit"), (int, str)) else 0,
+            ended if isinstance(ended, (int, str)) else 0,
         )
 
 

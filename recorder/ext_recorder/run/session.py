@@ -18,7 +18,7 @@ from ext_recorder.http.inject.ext_recorder_agent.channel import SOCKET
 from ext_recorder.http.proxy.service import BUNDLE_FILE, CA_FILE, ProxyOptions, open_listener
 from ext_recorder.http.worker_context import Origin
 from ext_recorder.messages.redaction import Redaction
-from ext_recorder.posix.child import CommandError, exit_like, exit_status
+from ext_recorder.posix.child import CommandError, exit_like
 from ext_recorder.posix.signals import Signals, signal_name
 from ext_sdk.core import __version__
 
@@ -169,8 +169,3 @@ def _wait(pid: int, signals: Signals) -> int:
 def _report(lines: Sequence[str]) -> None:
     sys.stderr.writelines(f"ext-recorder: {line}\n" for line in lines)
     sys.stderr.flush()
-
-
-def exit_code(status: int) -> int:
-    """Return the exit code of a shell for a wait status."""
-    return exit_status(status)

@@ -81,6 +81,9 @@ class Backend(Protocol):
     def gone(self, client: Client, error: OSError | None) -> None:
         """Process the end of the connection."""
 
+    def problem(self, text: str) -> None:
+        """Report traffic that can't be recorded, or answered."""
+
 
 class Client:
     """Connection of a program to the proxy.
@@ -90,7 +93,6 @@ class Client:
 
     Attributes:
         stream: the connection.
-        problem: is called with a text if the traffic can't be recorded.
     """
 
     def __init__(
@@ -99,10 +101,8 @@ class Client:
         sock: socket.socket,
         entry: Entry,
         backend: Backend,
-        problem: Callable[[str], None],
     ) -> None:
         self.stream = Stream(loop, sock, self)
-        self.problem = problem
         self._entry = entry
         self._backend = backend
         self._origin = entry.origin  # of a route or tunnel
@@ -121,7 +121,7 @@ class Client:
         """Tell the program that it may use its tunnel."""
         self.stream.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
         if self._reader.rest:
-            self.problem("a program sent data before its tunnel was open")
+            self._backend.problem("a program sent data before its tunnel was open")
             self.stream.reset()
             return
         self._reader = RequestReader()
@@ -258,7 +258,7 @@ class Client:
 
     def _invalid(self, error: Exception) -> None:
         place = self._origin.place if self._origin else "the proxy"
-        self.problem(f"to {place}: the program sends invalid HTTP/1.1 ({error})")
+        self._backend.problem(f"to {place}: the program sends invalid HTTP/1.1 ({error})")
         self.refuse(400, "Bad Request", f"not valid HTTP/1.1: {error}")
 
 

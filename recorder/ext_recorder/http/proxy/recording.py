@@ -14,12 +14,12 @@ from .upstream import Upstream
 
 if TYPE_CHECKING:
     import ssl
-    from collections.abc import Callable
 
     from ext_recorder.http.event_loop import EventLoop
 
     from .certificates import Authority
     from .client import Client, Request
+    from .service import Feed
     from .streams import Stream
     from .upstream import Origin, Trust
 
@@ -33,19 +33,17 @@ class RecordingContext(NamedTuple):
     Attributes:
         trust: certificates of servers.
         authority: certificates for the program.
-        done: receives each complete interaction.
-        problem: receives a text for traffic that can't be recorded.
+        feed: receives each complete interaction, and what can't be recorded.
         started: zero of the recording's clock, on the monotonic clock.
-        server: receives the properties of a server that the program has not used.
+        connections: those that are open.
     """
 
     loop: EventLoop
     trust: Trust
     authority: Authority
-    done: Callable[[Interaction], None]
-    problem: Callable[[str], None]
+    feed: Feed
     started: float
-    server: Callable[[str, dict[str, str]], object] = lambda place, properties: None
+    connections: set[RecordedConnection]
 
     def now(self) -> float:
         """Return the seconds since the start."""
@@ -57,6 +55,7 @@ class RecordedConnection:
 
     def __init__(self, context: RecordingContext) -> None:
         self._context = context
+        context.connections.add(self)
         self._client: Client
         self._upstream: Upstream | None = None
         self._stream: Stream | None = None  # of the server, when it is ready for requests
@@ -125,6 +124,17 @@ class RecordedConnection:
         """Close the connection to the server; record what there is."""
         if error is not None and self._is_shaking:
             self._handshake_failed(error)
+        self.cut()
+        if self._upstream is not None:
+            self._upstream.close()
+        self._context.connections.discard(self)
+
+    def problem(self, text: str) -> None:
+        """Report traffic that can't be recorded."""
+        self._context.feed.problem(text)
+
+    def cut(self) -> None:
+        """Record what there is of the current request."""
         now = self._now
         if now is not None:
             if now.status:
@@ -132,8 +142,6 @@ class RecordedConnection:
             else:
                 now.error = dict(GAVE_UP)
             self._finish()
-        if self._upstream is not None:
-            self._upstream.close()
 
     # --- Connection to the server ------------------------------------------------------------------------------------
 
@@ -177,7 +185,7 @@ class RecordedConnection:
         interaction.error = dict(described(error))
         interaction.peer = upstream.address
         self._request = None
-        self._context.done(interaction)
+        self._context.feed.add(interaction)
         if self._purpose == "tls":
             self._client.stream.reset()
         else:
@@ -194,9 +202,9 @@ class RecordedConnection:
         if upstream is None:
             return
         if upstream.defect:
-            self._context.server(upstream.origin.place, {"defect": upstream.defect})
+            self._context.feed.server(upstream.origin.place, {"defect": upstream.defect})
         else:
-            self._context.problem(
+            self._context.feed.problem(
                 f"{upstream.origin.place}: the program does not trust the certificate of the recorder ({error})"
             )
 
@@ -221,6 +229,7 @@ class RecordedConnection:
         client.stream.write(data)
         if client.stream.is_full:
             stream.pause()
+        self._context.feed.slow_down(stream)
         if self._response is None or self._is_raw:
             return
         try:
@@ -269,13 +278,13 @@ class RecordedConnection:
         if now is not None:
             now.elapsed = self._context.now() - now.time
             forget_reads(now)
-            self._context.done(now)
+            self._context.feed.add(now)
         self._request = self._response = None
 
     def _not_recorded(self, reason: str) -> None:
         """Forward everything from now on, without observing it."""
         now = self._now
-        self._context.problem(f"{now.method} {now.uri}: {reason}" if now else reason)
+        self._context.feed.problem(f"{now.method} {now.uri}: {reason}" if now else reason)
         self._request = self._response = None
         self._is_raw = True
         stream = self._stream

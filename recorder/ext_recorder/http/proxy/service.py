@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
+import os
 import socket
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from ext_recorder.http.event_loop import READ
+from ext_recorder.http.event_loop import READ, EventLoop
+from ext_recorder.http.inject.ext_recorder_agent.channel import SOCKET, frame
 
 from .certificates import Authority, bundle
 from .client import Client, Entry
 from .recording import RecordedConnection, RecordingContext
 from .replaying import ReplayedConnection
+from .streams import Stream
+from .transfer import frames_of
 from .upstream import Trust
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from ext_recorder.http.capture import TrafficCapture
-    from ext_recorder.http.event_loop import EventLoop
     from ext_recorder.http.interaction import Interaction
     from ext_recorder.http.interaction_store import InteractionStore
     from ext_recorder.http.playback import Playback
@@ -59,39 +61,123 @@ def open_listener(entry: Entry | None = None) -> Listener:
     return Listener(socket.create_server(("127.0.0.1", 0), backlog=BACKLOG), entry or Entry())
 
 
-def record_requests(
-    loop: EventLoop, options: ProxyOptions, folder: str, capture: TrafficCapture, started: float
-) -> None:
-    """Serve programs from real servers, and record that.
+class ProxyProcess:
+    """Process that serves programs from real servers and sends what happened to the worker, which writes it.
+
+    It is a child of the worker, so that writing a recording does not delay a connection.
 
     Args:
-        folder: of the session, for the certificates.
+        folder: of the session: the worker's socket, and the certificates.
         started: zero of the recording's clock.
     """
 
-    def done(interaction: Interaction) -> None:
-        bodies = [body.size for body in (interaction.body, interaction.request_body) if body is not None]
-        loop.defer(lambda: capture.add(interaction), min(sum(bodies), 1024 * 1024))
+    def __init__(self, options: ProxyOptions, folder: str, started: float) -> None:
+        self._alive, alive = os.pipe()
+        control, self._control = os.pipe()
+        (Path(folder) / CA_FILE).touch()
+        self._pid = os.fork()
+        if self._pid == 0:
+            os.close(self._alive)
+            os.close(self._control)
+            try:
+                _record(options, folder, started, control, alive)
+            finally:
+                os._exit(0)
+        os.close(alive)
+        os.close(control)
+        os.read(self._alive, 1)  # it serves
 
+    def stop(self, loop: EventLoop) -> None:
+        """End all connections; process events until the last one has been reported."""
+        ended: list[bool] = []
+        os.close(self._control)
+        loop.watch(self._alive, READ, lambda _: ended.append(True))
+        while not ended:
+            loop.turn(None)
+        loop.unwatch(self._alive)
+        os.close(self._alive)
+        os.waitpid(self._pid, 0)
+
+
+class Feed:
+    """Connection of the proxy process to the worker."""
+
+    def __init__(self, loop: EventLoop, folder: str) -> None:
+        sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        sock.connect(os.path.join(folder, SOCKET))  # noqa: PTH118
+        self._loop = loop
+        self._count = 0
+        self._waiting: list[Stream] = []
+        self.stream = Stream(loop, sock, self)
+
+    def add(self, interaction: Interaction) -> None:
+        """Send an interaction when nobody waits for the proxy."""
+        self._count += 1
+        source = frames_of(interaction, self._count)
+        self._loop.defer(lambda: self.stream.stream(source, end=False))
+
+    def problem(self, text: str) -> None:
+        """Send a text about traffic that can't be recorded."""
+        self.stream.stream(iter([frame({"k": "problem", "text": text})]), end=False)
+
+    def server(self, place: str, properties: dict[str, str]) -> None:
+        """Send the properties of a server."""
+        self.stream.stream(iter([frame({"k": "server", "place": place, "properties": properties})]), end=False)
+
+    def slow_down(self, stream: Stream) -> None:
+        """Pause a stream while the worker has much to write."""
+        if self.stream.is_full:
+            stream.pause()
+            self._waiting.append(stream)
+
+    def received(self, stream: Stream, data: bytes) -> None:
+        """Do nothing: the worker sends nothing."""
+
+    def ended(self, stream: Stream, error: OSError | None) -> None:
+        """End with the worker."""
+        os._exit(1)
+
+    def secured(self, stream: Stream, error: OSError | None) -> None:
+        """Do nothing."""
+
+    def drained(self, stream: Stream) -> None:
+        """Continue what was paused."""
+        waiting, self._waiting = self._waiting, []
+        for paused in waiting:
+            paused.resume()
+
+
+def _record(options: ProxyOptions, folder: str, started: float, control: int, alive: int) -> None:
+    """Serve until the worker closes the control pipe."""
+    loop = EventLoop()
+    feed = Feed(loop, folder)
     authority = Authority()
-    context = RecordingContext(loop, Trust(options.trusted), authority, done, capture.problem, started)
-    context = context._replace(server=capture.servers.setdefault)
-    _serve(loop, options, folder, authority, lambda: RecordedConnection(context), capture.problem)
+    connections: set[RecordedConnection] = set()
+    context = RecordingContext(loop, Trust(options.trusted), authority, feed, started, connections)
+    _serve(loop, options, folder, authority, lambda: RecordedConnection(context))
+    over: list[bool] = []
+    loop.watch(control, READ, lambda _: over.append(True))
+    os.write(alive, b"\0")
+    while not over:
+        loop.turn(None)
+    for connection in list(connections):
+        connection.cut()
+    loop.drain()
+    feed.stream.end()
+    while not feed.stream.is_ended:
+        loop.turn(None)
 
 
 def replay_requests(
     loop: EventLoop, options: ProxyOptions, folder: str, playback: Playback, store: InteractionStore
 ) -> None:
-    """Serve programs from a recording. Arguments as of `record_requests`."""
+    """Serve programs from a recording.
+
+    Args:
+        folder: of the session, for the certificates.
+    """
     authority = Authority()
-    _serve(
-        loop,
-        options,
-        folder,
-        authority,
-        lambda: ReplayedConnection(playback, store, authority),
-        playback.misses.append,
-    )
+    _serve(loop, options, folder, authority, lambda: ReplayedConnection(playback, store, authority))
 
 
 def _serve(
@@ -100,22 +186,19 @@ def _serve(
     folder: str,
     authority: Authority,
     backend: Callable[[], Backend],
-    problem: Callable[[str], None],
 ) -> None:
     (Path(folder) / CA_FILE).write_bytes(authority.pem)
     (Path(folder) / BUNDLE_FILE).write_bytes(bundle(authority.pem, options.trusted))
     for listener in options.listeners:
         listener.socket.settimeout(0)
-        loop.watch(listener.socket.fileno(), READ, _accepting(loop, listener, backend, problem))
+        loop.watch(listener.socket.fileno(), READ, _accepting(loop, listener, backend))
 
 
-def _accepting(
-    loop: EventLoop, listener: Listener, backend: Callable[[], Backend], problem: Callable[[str], None]
-) -> Callable[[int], None]:
+def _accepting(loop: EventLoop, listener: Listener, backend: Callable[[], Backend]) -> Callable[[int], None]:
     def accept(_events: int) -> None:
         with suppress(OSError):  # the program has given up
             while True:
                 sock, _ = listener.socket.accept()
-                Client(loop, sock, listener.entry, backend(), problem)
+                Client(loop, sock, listener.entry, backend())
 
     return accept

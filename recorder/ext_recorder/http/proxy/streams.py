@@ -7,7 +7,6 @@ import ssl
 import struct
 from collections import deque
 from contextlib import suppress
-from itertools import chain
 from typing import TYPE_CHECKING, Protocol
 
 from ext_recorder.http.event_loop import READ, WRITE
@@ -20,6 +19,7 @@ if TYPE_CHECKING:
 READ_BYTES = 262_144
 MOST_READS = 8  # in one turn, so that one connection does not delay the others
 MOST_PENDING_BYTES = 1_048_576  # queued for a peer that does not read; its source pauses above
+MOST_SOURCES = 64  # queued iterators
 LINGER_S = 2.0  # until a peer that was told the end has closed its side
 PIECE_GAP_S = 0.001  # between two pieces that must not be read as one
 HELLO = 0x16  # first byte of TLS
@@ -62,7 +62,7 @@ class Stream:
         self._loop = loop
         self._pending: deque[bytes | memoryview] = deque()
         self._size = 0
-        self._source: Iterator[bytes] | None = None
+        self._sources: deque[Iterator[bytes]] = deque()
         self._apart = False
         self._in_gap = False
         self._ending = False
@@ -81,7 +81,12 @@ class Stream:
     @property
     def is_full(self) -> bool:
         """Return True if the peer does not read what is queued."""
-        return self._size > MOST_PENDING_BYTES
+        return self._size > MOST_PENDING_BYTES or len(self._sources) > MOST_SOURCES
+
+    @property
+    def is_ended(self) -> bool:
+        """Return True if everything was sent after `end`, or the connection is closed."""
+        return self.closed or self._lingers
 
     @property
     def tls(self) -> ssl.SSLSocket | None:
@@ -94,7 +99,7 @@ class Stream:
         """Send bytes, at once if the peer reads."""
         if self.closed or not data:
             return
-        if self._pending or self._source is not None or self._handshake:
+        if self._pending or self._sources or self._handshake:
             self._pending.append(data)
             self._size += len(data)
             return
@@ -111,7 +116,7 @@ class Stream:
             end: close the connection afterwards.
             apart: send the pieces at different moments, so that the peer does not read two of them as one.
         """
-        self._source = source if self._source is None else chain(self._source, source)
+        self._sources.append(source)
         self._ending = self._ending or end
         self._apart = apart
         self._push()
@@ -138,7 +143,7 @@ class Stream:
             self.closed = True
             self._loop.unwatch(self._fd)
             self._pending.clear()
-            self._source = None
+            self._sources.clear()
             self.sock.close()
 
     def _send(self, data: bytes | memoryview) -> memoryview | None:
@@ -155,7 +160,8 @@ class Stream:
             except OSError:
                 # The peer does not read any more. What it has sent is still read; that ends the connection.
                 self._pending.clear()
-                self._size, self._source = 0, None
+                self._sources.clear()
+                self._size = 0
                 return None
         return view
 
@@ -169,17 +175,17 @@ class Stream:
                     self._pending.appendleft(rest)
                     self._size += len(rest)
                     break
-            elif self._source is None or self._in_gap:
+            elif not self._sources or self._in_gap:
                 break
-            elif (piece := next(self._source, None)) is None:
-                self._source = None
+            elif (piece := next(self._sources[0], None)) is None:
+                self._sources.popleft()
             elif piece:
                 self._pending.append(piece)
                 self._size += len(piece)
                 if self._apart:
                     self._in_gap = True
                     self._loop.after(PIECE_GAP_S, self._end_gap)
-        if self._ending and not self._pending and self._source is None and not self._handshake:
+        if self._ending and not self._pending and not self._sources and not self._handshake:
             self._finish()
         else:
             self._update()
@@ -225,7 +231,7 @@ class Stream:
         events = self._needs
         if not self._paused and not self._handshake:
             events |= READ
-        if (self._pending or (self._source is not None and not self._in_gap)) and not self._handshake:
+        if (self._pending or (self._sources and not self._in_gap)) and not self._handshake:
             events |= WRITE
         if events != self._events:
             self._events = events
