@@ -10,6 +10,7 @@ import h11
 from .inject.ext_recorder_agent.errors import NOT_RECORDED
 from .interaction import call_id
 from .interaction_store import TCP, TLS
+from .proxy.websocket import is_websocket
 from .request_matching import Subject
 from .responses import PlayedConnection, PlayedResponse, asks_to_close, is_tunnel, refusal, response
 
@@ -37,7 +38,7 @@ class Playback:
     def __init__(self, store: InteractionStore, hosts: Mapping[str, object], cleaner: Sanitizer, live: Live) -> None:
         self._store = store
         self._hosts = hosts
-        self._cleaner = cleaner
+        self.cleaner = cleaner
         self._live = live
         self._connections: dict[int, PlayedConnection] = {}
         self._ended: dict[int, dict[str, object]] = {}  # reasons why connections were closed
@@ -163,7 +164,7 @@ class Playback:
     def respond(self, request: Interaction, call: Call) -> PlayedResponse | None:
         """Return the response to a request; None if the recorded server did not respond while the client waited."""
         with contextlib.suppress(ValueError):  # unchanged if it can not be sanitized
-            self._cleaner.interaction(request)
+            self.cleaner.interaction(request)
         recorded = self._store.take(Subject(request, self._store.matching), call)
         if isinstance(recorded, str):
             self._miss(recorded, call)
@@ -179,6 +180,8 @@ class Playback:
         why = error if error and error.get("type") != "ServerClosed" else None
         if not recorded.status:
             return PlayedResponse(iter(()), end=True, error=why)
+        if is_websocket(recorded):
+            return PlayedResponse(iter(()), end=False, recorded=recorded)
         played = response(recorded, request.method, self._live, failed=bool(error))
         end = played.end or asks_to_close(request.request_headers)
         return played._replace(end=end, error=why, tunnel=is_tunnel(recorded, request.method))

@@ -35,6 +35,7 @@ class PlayedResponse(NamedTuple):
         piecewise: send a piece only when the previous one has been read.
         error: the connection was ended by this error, not by the server.
         tunnel: a proxy has opened a tunnel.
+        recorded: interaction that opens a WebSocket; there are no pieces.
     """
 
     pieces: Iterator[bytes]
@@ -42,6 +43,7 @@ class PlayedResponse(NamedTuple):
     piecewise: bool = False
     error: dict[str, object] | None = None
     tunnel: bool = False
+    recorded: Interaction | None = None
 
 
 def response(recorded: Interaction, method: str, live: Live, *, failed: bool) -> PlayedResponse:

@@ -5,12 +5,15 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, NamedTuple
 
+from wsproto.utilities import RemoteProtocolError
+
 from ext_recorder.http.http1_observer import SWITCHING, ResponseReader, Unreadable, forget_reads
 from ext_recorder.http.inject.ext_recorder_agent.errors import described
 from ext_recorder.http.interaction import CONNECT, Interaction
 from ext_recorder.http.interaction_store import TCP, TLS
 
 from .upstream import Upstream
+from .websocket import CLIENT, SERVER, WebSocketObserver, is_websocket
 
 if TYPE_CHECKING:
     import ssl
@@ -61,6 +64,7 @@ class RecordedConnection:
         self._stream: Stream | None = None  # of the server, when it is ready for requests
         self._request: Request | None = None
         self._response: ResponseReader | None = None
+        self._socket: WebSocketObserver | None = None
         self._purpose = ""  # of the connection that is being opened: tunnel, tls or request
         self._is_raw = False  # another protocol, or one that can't be read
         self._is_shaking = False  # the TLS handshake with the program goes on
@@ -137,7 +141,9 @@ class RecordedConnection:
         """Record what there is of the current request."""
         now = self._now
         if now is not None:
-            if now.status:
+            if self._socket is not None:
+                pass  # a client may close a WebSocket at any time
+            elif now.status:
                 now.cut = True
             else:
                 now.error = dict(GAVE_UP)
@@ -230,6 +236,9 @@ class RecordedConnection:
         if client.stream.is_full:
             stream.pause()
         self._context.feed.slow_down(stream)
+        if self._socket is not None:
+            self._observe(SERVER, data)
+            return
         if self._response is None or self._is_raw:
             return
         try:
@@ -241,7 +250,9 @@ class RecordedConnection:
     def ended(self, stream: Stream, error: OSError | None) -> None:
         """Process the end of the connection, which may be the end of a response."""
         now, response = self._now, self._response
-        if now is not None and response is not None and not self._is_raw:
+        if now is not None and self._socket is not None:
+            self._finish()
+        elif now is not None and response is not None and not self._is_raw:
             if error is None and response.receive(b""):
                 self._finish()
             else:
@@ -267,10 +278,40 @@ class RecordedConnection:
         now = self._now
         assert now is not None
         if now.status == SWITCHING:
-            self._not_recorded("the connection becomes one of another protocol")
+            self._switch(client, now)
             return
         self._finish()
         client.next_request()
+
+    def _switch(self, client: Client, now: Interaction) -> None:
+        """Continue with another protocol, and record it if it is WebSocket."""
+        assert self._response is not None
+        assert self._stream is not None
+        if not is_websocket(now):
+            name = next((value for name, value in now.headers if name.lower() == "upgrade"), "another protocol")
+            self._not_recorded(f"the connection becomes one of {name}")
+            return
+        assert now.body is not None
+        self._socket = WebSocketObserver(now.body, self._context.now)
+        self._observe(SERVER, self._response.rest)
+        self._response = None
+        client.switch(self._from_client)
+
+    def _from_client(self, data: bytes) -> None:
+        """Forward data of a WebSocket, then observe it."""
+        if self._stream is None:
+            return
+        self._stream.write(data)
+        if self._stream.is_full:
+            self._client.stream.pause()
+        self._observe(CLIENT, data)
+
+    def _observe(self, side: str, data: bytes) -> None:
+        if self._socket is not None and data:
+            try:
+                self._socket.receive(side, data)
+            except RemoteProtocolError as error:
+                self._not_recorded(f"its frames are not those of WebSocket ({error})")
 
     def _finish(self) -> None:
         """Give the interaction to the recording."""
@@ -279,13 +320,13 @@ class RecordedConnection:
             now.elapsed = self._context.now() - now.time
             forget_reads(now)
             self._context.feed.add(now)
-        self._request = self._response = None
+        self._request = self._response = self._socket = None
 
     def _not_recorded(self, reason: str) -> None:
         """Forward everything from now on, without observing it."""
         now = self._now
         self._context.feed.problem(f"{now.method} {now.uri}: {reason}" if now else reason)
-        self._request = self._response = None
+        self._request = self._response = self._socket = None
         self._is_raw = True
         stream = self._stream
         if stream is not None:

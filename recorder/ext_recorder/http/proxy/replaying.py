@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ext_recorder.http.interaction import Body
 from ext_recorder.http.interaction_store import TCP, TLS
 from ext_recorder.http.responses import CONTINUE
+
+from .websocket import WebSocketPlayer, accepted
 
 if TYPE_CHECKING:
     from ext_recorder.http.interaction import Interaction
@@ -71,9 +74,28 @@ class ReplayedConnection:
             client.stream.stream(played.pieces, end=False, apart=played.piecewise)
             client.stream.reset_at_end()
             return
+        if played.recorded is not None:
+            self._open_websocket(client, request, played.recorded)
+            return
         client.stream.stream(played.pieces, end=played.end, apart=played.piecewise)
         if not played.end:
             client.next_request()
+
+    def _open_websocket(self, client: Client, request: Interaction, recorded: Interaction) -> None:
+        key = next((value for name, value in request.request_headers if name.lower() == "sec-websocket-key"), "")
+        lines = [f"HTTP/1.1 {recorded.status} {recorded.reason}"]
+        lines += [f"{name}: {value}" for name, value in accepted(recorded.headers, key)]
+        client.stream.write(("\r\n".join(lines) + "\r\n\r\n").encode("latin-1", "replace"))
+        name = f"{request.method} {request.uri}"
+        player = WebSocketPlayer(
+            recorded.body or Body(),
+            write=client.stream.write,
+            end=client.stream.end,
+            clean=self._playback.cleaner.text,
+            miss=lambda text: self._playback.misses.append(f"{name}: {text}"),
+        )
+        player.begin()
+        client.switch(player.receive)
 
     def client_drained(self, client: Client) -> None:
         """Do nothing: the stream sends as the program reads."""
