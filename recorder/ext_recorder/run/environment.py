@@ -51,3 +51,19 @@ def variables(port: int, authority: str, bundle: str) -> dict[str, str]:
     java = " ".join(f"-D{kind}.proxyHost=127.0.0.1 -D{kind}.proxyPort={port}" for kind in ("http", "https"))
     values["JAVA_TOOL_OPTIONS"] = f"{options} {java} -Dhttp.nonProxyHosts=".strip()
     return values
+
+
+LISTENING = "0A"  # state of a socket in /proc/net/tcp
+
+
+def open_ports() -> frozenset[int] | None:
+    """Return the TCP ports on which a process of this machine listens; None if the system does not tell."""
+    ports = set()
+    for table in ("/proc/net/tcp", "/proc/net/tcp6"):
+        try:
+            lines = Path(table).read_text(encoding="ascii").splitlines()[1:]
+        except OSError:
+            continue
+        fields = [line.split() for line in lines]
+        ports |= {int(field[1].rpartition(":")[2], 16) for field in fields if field[3] == LISTENING}
+    return frozenset(ports) if Path("/proc/net/tcp").exists() else None

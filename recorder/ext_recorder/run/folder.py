@@ -1,7 +1,7 @@
 """Folder of one recording: `recording.yaml`, the header, and `traffic.http.yaml`.
 
-A recording is made in FOLDER.partial, which is renamed when the command has ended. So FOLDER is complete, or missing. If
-a recorder was killed, `ext-recorder recover FOLDER.partial` makes a recording of what there is.
+A recording is made in FOLDER.partial, which is renamed when the command has ended. So FOLDER is complete, or missing.
+If a recorder was killed, `ext-recorder recover FOLDER.partial` makes a recording of what there is.
 """
 
 from __future__ import annotations

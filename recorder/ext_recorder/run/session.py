@@ -22,7 +22,7 @@ from ext_recorder.posix.child import CommandError, exit_like
 from ext_recorder.posix.signals import Signals, signal_name
 from ext_sdk.core import __version__
 
-from .environment import user_bundles, variables
+from .environment import open_ports, user_bundles, variables
 from .folder import RecordingFolder, RunHeader, same_command, traffic_of
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ def _record(folder: RecordingFolder, command: Sequence[str], options: RunOptions
     partial = folder.begin()
     redaction = options.redact or Redaction()
     started, recorded = time.monotonic(), time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-    proxy = ProxyOptions([open_listener()], user_bundles(os.environ))
+    proxy = proxy_options()
 
     def work(context: WorkerContext) -> WorkerOutcome:
         from ext_recorder.http.worker import record
@@ -98,7 +98,7 @@ def _replay(folder: RecordingFolder, command: Sequence[str], options: RunOptions
             "it again with --mode all"
         )
     started = time.monotonic()
-    proxy = ProxyOptions([open_listener()], user_bundles(os.environ))
+    proxy = proxy_options()
     misses: list[str] = []
 
     def work(context: WorkerContext) -> WorkerOutcome:
@@ -112,6 +112,12 @@ def _replay(folder: RecordingFolder, command: Sequence[str], options: RunOptions
     if kind != "ok":
         os._exit(EXIT_DIFFERS)
     exit_like(status)
+
+
+def proxy_options() -> ProxyOptions:
+    """Return what the proxy of a run serves."""
+    outside = open_ports()  # before our own
+    return ProxyOptions([open_listener()], user_bundles(os.environ), outside)
 
 
 def _run(

@@ -81,6 +81,16 @@ class Backend(Protocol):
     def gone(self, client: Client, error: OSError | None) -> None:
         """Process the end of the connection."""
 
+
+class Routing(Protocol):
+    """Chooses what responds to requests."""
+
+    def backend(self, origin: Origin) -> Backend:
+        """Return a back end for a connection to a server."""
+
+    def route(self, origin: Origin) -> Entry | None:
+        """Return the reverse route that listens at an address; None if none does."""
+
     def problem(self, text: str) -> None:
         """Report traffic that can't be recorded, or answered."""
 
@@ -90,21 +100,18 @@ class Client:
 
     Args:
         entry: the listener that it has connected to.
+        routing: what responds to requests.
 
     Attributes:
         stream: the connection.
     """
 
-    def __init__(
-        self,
-        loop: EventLoop,
-        sock: socket.socket,
-        entry: Entry,
-        backend: Backend,
-    ) -> None:
+    def __init__(self, loop: EventLoop, sock: socket.socket, entry: Entry, routing: Routing) -> None:
         self.stream = Stream(loop, sock, self)
         self._entry = entry
-        self._backend = backend
+        self._routing = routing
+        self._backend: Backend | None = None
+        self._server: Origin | None = None  # of the back end
         self._origin = entry.origin  # of a route or tunnel
         self._reader = RequestReader()
         self._is_blocked = False  # until the backend can process more
@@ -113,7 +120,7 @@ class Client:
         self._raw: Callable[[bytes], None] | None = None  # takes data after another protocol was agreed on
         if entry.tls and entry.origin is not None:
             self.stream.pause()
-            backend.secure(self, entry.origin)
+            self._backend_for(entry.origin).secure(self, entry.origin)
 
     # --- For the backend ---------------------------------------------------------------------------------------------
 
@@ -121,7 +128,7 @@ class Client:
         """Tell the program that it may use its tunnel."""
         self.stream.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
         if self._reader.rest:
-            self._backend.problem("a program sent data before its tunnel was open")
+            self._routing.problem("a program sent data before its tunnel was open")
             self.stream.reset()
             return
         self._reader = RequestReader()
@@ -181,28 +188,40 @@ class Client:
 
     def ended(self, stream: Stream, error: OSError | None) -> None:
         """Process the end of the connection."""
-        self._backend.gone(self, error)
+        self._gone(error)
         self.stream.close()
 
     def secured(self, stream: Stream, error: OSError | None) -> None:
         """Process the end of the TLS handshake with the program."""
         if error is not None:
+            self._gone(error)
+
+    def _gone(self, error: OSError | None) -> None:
+        if self._backend is not None:
             self._backend.gone(self, error)
 
     def drained(self, stream: Stream) -> None:
-        """Let the backend continue."""
-        self._backend.client_drained(self)
+        """Let the back end continue."""
+        if self._backend is not None:
+            self._backend.client_drained(self)
 
     # --- Requests ----------------------------------------------------------------------------------------------------
+
+    def _backend_for(self, origin: Origin) -> Backend:
+        """Return the back end for a server; programs use one connection for several servers only without a tunnel."""
+        if self._backend is None or self._server != origin:
+            self._gone(None)
+            self._backend, self._server = self._routing.backend(origin), origin
+        return self._backend
 
     def _begin_tunnel(self, byte: int) -> None:
         assert self._origin is not None
         if byte == HELLO:
-            self._origin = self._origin._replace(scheme="https")
+            self._origin = self._server = self._origin._replace(scheme="https")
             self.stream.pause()
-            self._backend.secure(self, self._origin)
+            self._backend_for(self._origin).secure(self, self._origin)
         else:
-            self._origin = self._origin._replace(scheme="http")
+            self._origin = self._server = self._origin._replace(scheme="http")
 
     def _advance(self) -> None:
         """Process the parts of requests that have arrived, as far as the backend can."""
@@ -217,9 +236,9 @@ class Client:
             if isinstance(event, h11.Request):
                 self._is_blocked = True
                 self._begin(event)
-            elif isinstance(event, h11.Data):
+            elif self._backend is not None and isinstance(event, h11.Data):
                 self._backend.body(self, bytes(event.data))
-            else:
+            elif self._backend is not None:
                 self._is_blocked = True
                 self._backend.end(self)
 
@@ -230,15 +249,20 @@ class Client:
                 self.refuse(400, "Bad Request", "CONNECT expects HOST:PORT")
                 return
             self._origin = Origin("https", host.strip("[]"), int(port))
-            self._backend.open_tunnel(self, self._origin)
+            if (route := self._routing.route(self._origin)) is not None:
+                self._entry, self._origin = route, route.origin or self._origin
+            self._backend_for(self._origin).open_tunnel(self, self._origin)
             return
         origin = self._origin or origin_of(event.target.decode("latin-1"))
         if origin is None:
             self.refuse(400, "Bad Request", "this is a proxy; its requests name a server")
             return
-        self._backend.begin(self, self._request(event, origin))
+        entry = self._entry
+        if self._origin is None and (route := self._routing.route(origin)) is not None:
+            entry, origin = route, route.origin or origin
+        self._backend_for(origin).begin(self, self._request(event, origin, entry))
 
-    def _request(self, event: h11.Request, origin: Origin) -> Request:
+    def _request(self, event: h11.Request, origin: Origin, entry: Entry) -> Request:
         target = event.target.decode("latin-1")
         if not target.startswith("/"):
             url = urlsplit(target)
@@ -246,7 +270,7 @@ class Client:
         headers = outgoing_headers(
             [(name.decode("latin-1"), value.decode("latin-1")) for name, value in event.headers.raw_items()],
             None if self._is_tunnel else origin.authority,
-            self._entry.headers,
+            entry.headers,
         )
         interaction = request_of(event, origin.authority, tunnel=origin.authority, tls=origin.scheme == "https")
         interaction.uri = f"{origin.scheme}://{origin.authority}{target}"
@@ -258,7 +282,7 @@ class Client:
 
     def _invalid(self, error: Exception) -> None:
         place = self._origin.place if self._origin else "the proxy"
-        self._backend.problem(f"to {place}: the program sends invalid HTTP/1.1 ({error})")
+        self._routing.problem(f"to {place}: the program sends invalid HTTP/1.1 ({error})")
         self.refuse(400, "Bad Request", f"not valid HTTP/1.1: {error}")
 
 

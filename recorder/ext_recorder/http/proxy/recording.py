@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from wsproto.utilities import RemoteProtocolError
 
@@ -22,12 +22,46 @@ if TYPE_CHECKING:
 
     from .certificates import Authority
     from .client import Client, Request
-    from .service import Feed
     from .streams import Stream
     from .upstream import Origin, Trust
 
 SERVER_CLOSED = {"type": "ServerClosed", "errno": None, "message": "the server ended the connection"}
 GAVE_UP = {"type": "GaveUp", "errno": None, "message": "the child did not wait for an answer"}
+
+
+class Recipient(Protocol):
+    """Recipient of what is recorded."""
+
+    def add(self, interaction: Interaction) -> None:
+        """Take a complete interaction."""
+
+    def problem(self, text: str) -> None:
+        """Take a text about traffic that can't be recorded."""
+
+    def server(self, place: str, properties: dict[str, str]) -> None:
+        """Take the properties of a server that the program has refused."""
+
+    def slow_down(self, stream: Stream) -> None:
+        """Pause a stream if it sends more than can be written."""
+
+
+class Unrecorded:
+    """Recipient of traffic that is not recorded: that with servers which the command starts itself."""
+
+    def add(self, interaction: Interaction) -> None:
+        """Release the interaction."""
+        for body in (interaction.request_body, interaction.body):
+            if body is not None:
+                body.close()
+
+    def problem(self, text: str) -> None:
+        """Do nothing."""
+
+    def server(self, place: str, properties: dict[str, str]) -> None:
+        """Do nothing."""
+
+    def slow_down(self, stream: Stream) -> None:
+        """Do nothing."""
 
 
 class RecordingContext(NamedTuple):
@@ -44,7 +78,7 @@ class RecordingContext(NamedTuple):
     loop: EventLoop
     trust: Trust
     authority: Authority
-    feed: Feed
+    feed: Recipient
     started: float
     connections: set[RecordedConnection]
 
@@ -132,10 +166,6 @@ class RecordedConnection:
         if self._upstream is not None:
             self._upstream.close()
         self._context.connections.discard(self)
-
-    def problem(self, text: str) -> None:
-        """Report traffic that can't be recorded."""
-        self._context.feed.problem(text)
 
     def cut(self) -> None:
         """Record what there is of the current request."""

@@ -103,10 +103,6 @@ class ReplayedConnection:
     def gone(self, client: Client, error: OSError | None) -> None:
         """Do nothing: there is no connection to a server."""
 
-    def problem(self, text: str) -> None:
-        """Report a request that can't be answered."""
-        self._playback.misses.append(text)
-
     def _is_refused(self, client: Client, kind: str, origin: Origin) -> bool:
         failure = self._store.refusal(kind, origin.place)
         if failure is None:

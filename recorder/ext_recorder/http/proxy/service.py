@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+import time
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -13,20 +14,21 @@ from ext_recorder.http.inject.ext_recorder_agent.channel import SOCKET, frame
 
 from .certificates import Authority, bundle
 from .client import Client, Entry
-from .recording import RecordedConnection, RecordingContext
+from .recording import RecordedConnection, RecordingContext, Unrecorded
 from .replaying import ReplayedConnection
 from .streams import Stream
 from .transfer import frames_of
 from .upstream import Trust
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Collection, Sequence
 
     from ext_recorder.http.interaction import Interaction
     from ext_recorder.http.interaction_store import InteractionStore
     from ext_recorder.http.playback import Playback
 
-    from .client import Backend
+    from .client import Backend, Routing
+    from .upstream import Origin
 
 BACKLOG = 512  # connections that wait
 CA_FILE, BUNDLE_FILE = "ca.pem", "bundle.pem"  # in the folder of the session: our authority; ours and all others
@@ -50,10 +52,44 @@ class ProxyOptions(NamedTuple):
     Attributes:
         listeners: of the proxy, and of reverse routes.
         trusted: files of certificates that the user's programs trust.
+        outside: ports on this machine that were open before the command: of services that are recorded. Others belong
+            to the command itself, and are passed. None if they are not known: all are recorded.
     """
 
     listeners: Sequence[Listener]
     trusted: Sequence[str] = ()
+    outside: Collection[int] | None = None
+
+
+class ProxyRouting:
+    """Chooses between the recording and a server of the command itself.
+
+    Args:
+        backend: makes the back end of a server that is recorded.
+        passed: makes that of a server of the command.
+        is_own: returns True for a server of the command.
+        problem: receives a text about traffic that can't be recorded, or answered.
+    """
+
+    def __init__(
+        self,
+        options: ProxyOptions,
+        backend: Callable[[], Backend],
+        passed: Callable[[], Backend],
+        is_own: Callable[[Origin], bool],
+        problem: Callable[[str], None],
+    ) -> None:
+        self._routes = {listener.port: listener.entry for listener in options.listeners if listener.entry.origin}
+        self._backend, self._passed, self._is_own = backend, passed, is_own
+        self.problem = problem
+
+    def backend(self, origin: Origin) -> Backend:
+        """Return a back end for a connection to a server."""
+        return self._passed() if origin.is_local and self._is_own(origin) else self._backend()
+
+    def route(self, origin: Origin) -> Entry | None:
+        """Return the reverse route that listens at an address; None if none does."""
+        return self._routes.get(origin.port) if origin.is_local else None
 
 
 def open_listener(entry: Entry | None = None) -> Listener:
@@ -154,7 +190,16 @@ def _record(options: ProxyOptions, folder: str, started: float, control: int, al
     authority = Authority()
     connections: set[RecordedConnection] = set()
     context = RecordingContext(loop, Trust(options.trusted), authority, feed, started, connections)
-    _serve(loop, options, folder, authority, lambda: RecordedConnection(context))
+    passing = context._replace(feed=Unrecorded(), connections=set())
+    outside = options.outside
+
+    def is_own(origin: Origin) -> bool:
+        return outside is not None and origin.port not in outside
+
+    routing = ProxyRouting(
+        options, lambda: RecordedConnection(context), lambda: RecordedConnection(passing), is_own, feed.problem
+    )
+    _serve(loop, options, folder, authority, routing)
     over: list[bool] = []
     loop.watch(control, READ, lambda _: over.append(True))
     os.write(alive, b"\0")
@@ -177,7 +222,15 @@ def replay_requests(
         folder: of the session, for the certificates.
     """
     authority = Authority()
-    _serve(loop, options, folder, authority, lambda: ReplayedConnection(playback, store, authority))
+    passing = RecordingContext(loop, Trust(options.trusted), authority, Unrecorded(), time.monotonic(), set())
+    routing = ProxyRouting(
+        options,
+        lambda: ReplayedConnection(playback, store, authority),
+        lambda: RecordedConnection(passing),
+        lambda origin: not store.serves(origin.place),
+        playback.misses.append,
+    )
+    _serve(loop, options, folder, authority, routing)
 
 
 def _serve(
@@ -185,20 +238,20 @@ def _serve(
     options: ProxyOptions,
     folder: str,
     authority: Authority,
-    backend: Callable[[], Backend],
+    routing: Routing,
 ) -> None:
     (Path(folder) / CA_FILE).write_bytes(authority.pem)
     (Path(folder) / BUNDLE_FILE).write_bytes(bundle(authority.pem, options.trusted))
     for listener in options.listeners:
         listener.socket.settimeout(0)
-        loop.watch(listener.socket.fileno(), READ, _accepting(loop, listener, backend))
+        loop.watch(listener.socket.fileno(), READ, _accepting(loop, listener, routing))
 
 
-def _accepting(loop: EventLoop, listener: Listener, backend: Callable[[], Backend]) -> Callable[[int], None]:
+def _accepting(loop: EventLoop, listener: Listener, routing: Routing) -> Callable[[int], None]:
     def accept(_events: int) -> None:
         with suppress(OSError):  # the program has given up
             while True:
                 sock, _ = listener.socket.accept()
-                Client(loop, sock, listener.entry, backend())
+                Client(loop, sock, listener.entry, routing)
 
     return accept

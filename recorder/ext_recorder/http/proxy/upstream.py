@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import ipaddress
 import os
 import socket
 import ssl
@@ -46,6 +47,14 @@ class Origin(NamedTuple):
     def authority(self) -> str:
         """Return host and port as in the header Host, without the usual port."""
         return self.place.removesuffix(":443" if self.scheme == "https" else ":80")
+
+    @property
+    def is_local(self) -> bool:
+        """Return True if the server is on loopback."""
+        try:
+            return ipaddress.ip_address(self.host).is_loopback
+        except ValueError:
+            return self.host == "localhost" or self.host.endswith(".localhost")
 
 
 class Trust:
