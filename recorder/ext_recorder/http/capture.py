@@ -117,7 +117,9 @@ class TrafficCapture:
         if event["k"] == PIECE:
             self._arrivals.piece(event, data)
         elif event["k"] == INTERACTION:
-            self.add(self._arrivals.interaction(event, data))
+            interaction = self._arrivals.interaction(event, data)
+            self.addresses |= {place_of(interaction), interaction.peer}
+            self.add(interaction)
         elif isinstance(properties := event["properties"], dict):
             self.servers.setdefault(str(event["place"]), properties)
 

@@ -143,6 +143,17 @@ def _number(value: object) -> float:
 END = b"\nversion: 1\n"
 
 
+LONGEST_END = 16 * 1024 * 1024
+
+
+def end_values(path: Path) -> dict[str, str]:
+    """Return the texts at the end of a file, such as `kubeconfig`, without reading its interactions."""
+    with path.open("rb") as file:
+        file.seek(max(0, path.stat().st_size - LONGEST_END))
+        values = load_yaml(file.read().rpartition(END)[2].decode("utf-8", "replace"))
+    return {name: value for name, value in values.items() if isinstance(value, str)} if isinstance(values, dict) else {}
+
+
 def recover_traffic(partial: Path, path: Path, *, replace: bool = False) -> int:
     """Rename a partial file to its final name.
 

@@ -16,7 +16,8 @@ from ext_recorder.errors import UsageError
 from ext_recorder.http.controller import HttpControllerError, WorkerProcess
 from ext_recorder.http.inject.ext_recorder_agent.channel import SOCKET
 from ext_recorder.http.proxy.service import BUNDLE_FILE, CA_FILE, ProxyOptions, open_listener
-from ext_recorder.http.worker_context import Origin
+from ext_recorder.http.reader import end_values
+from ext_recorder.http.worker_context import KUBECONFIG, Origin
 from ext_recorder.messages.redaction import Redaction
 from ext_recorder.posix.child import CommandError, exit_like
 from ext_recorder.posix.signals import Signals, signal_name
@@ -24,6 +25,7 @@ from ext_sdk.core import __version__
 
 from .environment import open_ports, user_bundles, variables
 from .folder import RecordingFolder, RunHeader, same_command, traffic_of
+from .kubeconfig import Kubeconfig, of_environment
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -70,14 +72,16 @@ def _record(folder: RecordingFolder, command: Sequence[str], options: RunOptions
     partial = folder.begin()
     redaction = options.redact or Redaction()
     started, recorded = time.monotonic(), time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-    proxy = proxy_options()
+    session = Session(of_environment(os.environ))
 
     def work(context: WorkerContext) -> WorkerOutcome:
         from ext_recorder.http.worker import record
 
-        return record(context, traffic_of(partial), options.bind, redaction, Origin(__version__, started, None), proxy)
+        return record(
+            context, traffic_of(partial), options.bind, redaction, Origin(__version__, started, None), session.proxy
+        )
 
-    status, outcome = _run(command, proxy, work, started)
+    status, outcome = _run(command, session, work, started)
     seconds = time.monotonic() - started
     redactor = redaction.redactor()
     kept = tuple(redactor.redact(word.encode()).decode() for word in command)
@@ -98,45 +102,68 @@ def _replay(folder: RecordingFolder, command: Sequence[str], options: RunOptions
             "it again with --mode all"
         )
     started = time.monotonic()
-    proxy = proxy_options()
+    session = Session(Kubeconfig([(end_values(traffic_of(folder.path)).get("kubeconfig", ""), folder.path)]))
     misses: list[str] = []
 
     def work(context: WorkerContext) -> WorkerOutcome:
         from ext_recorder.http.worker import replay
 
         path = traffic_of(folder.path)
-        return replay(context, path, options.bind, redaction, matching=options.matching, misses=misses, proxy=proxy)
+        return replay(
+            context, path, options.bind, redaction, matching=options.matching, misses=misses, proxy=session.proxy
+        )
 
-    status, (kind, lines) = _run(command, proxy, work, started)
+    status, (kind, lines) = _run(command, session, work, started)
     _report([*lines, f"replayed {folder.path} in {time.monotonic() - started:.1f} s instead of {header.seconds:.1f} s"])
     if kind != "ok":
         os._exit(EXIT_DIFFERS)
     exit_like(status)
 
 
-def proxy_options() -> ProxyOptions:
-    """Return what the proxy of a run serves."""
-    outside = open_ports()  # before our own
-    return ProxyOptions([open_listener()], user_bundles(os.environ), outside)
+class Session:
+    """Listeners of one run, and the environment of its command.
+
+    Args:
+        kubeconfig: of the command.
+    """
+
+    def __init__(self, kubeconfig: Kubeconfig) -> None:
+        outside = open_ports()  # before our own
+        self._main = open_listener()
+        self._kubeconfig = kubeconfig
+        self._routes = kubeconfig.routes()
+        listeners = [self._main, *(route.listener for route in self._routes)]
+        self.proxy = ProxyOptions(listeners, user_bundles(os.environ), outside)
+
+    def environ(self, folder: Path) -> dict[str, str]:
+        """Return the environment of the command.
+
+        Args:
+            folder: of the session, with the certificates; gets the kubeconfig.
+        """
+        added = variables(self._main.port, str(folder / CA_FILE), str(folder / BUNDLE_FILE))
+        if self._routes:
+            file = folder / KUBECONFIG
+            file.write_text(self._kubeconfig.rewritten(self._routes, (folder / CA_FILE).read_bytes()))
+            added["KUBECONFIG"] = str(file)
+        return os.environ | added
 
 
 def _run(
     command: Sequence[str],
-    proxy: ProxyOptions,
+    session: Session,
     work: Callable[[WorkerContext], WorkerOutcome],
     started: float,
 ) -> tuple[int, tuple[str, list[str]]]:
     """Run the command with the worker. Return its wait status, and the outcome of the worker."""
-    session = tempfile.mkdtemp(prefix="ext-recorder-")
+    folder = tempfile.mkdtemp(prefix="ext-recorder-")
     agents = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    agents.bind(os.path.join(session, SOCKET))  # noqa: PTH118
+    agents.bind(os.path.join(folder, SOCKET))  # noqa: PTH118
     agents.listen()
-    port = proxy.listeners[0].port
-    with WorkerProcess(agents, session, work, [listener.socket for listener in proxy.listeners]) as worker:
-        added = variables(port, str(Path(session) / CA_FILE), str(Path(session) / BUNDLE_FILE))
+    with WorkerProcess(agents, folder, work, [listener.socket for listener in session.proxy.listeners]) as worker:
         signals = Signals()
         signals.catch()
-        pid = _spawn(command, os.environ | added)
+        pid = _spawn(command, session.environ(Path(folder)))
         signals.catch_ignored()
         status = _wait(pid, signals)
         outcome = worker.outcome(started, whole=True)

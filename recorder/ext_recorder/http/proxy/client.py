@@ -11,7 +11,7 @@ from ext_recorder.http.http1_observer import request_of
 from ext_recorder.http.responses import RequestReader
 
 from .streams import HELLO, Stream
-from .upstream import Origin
+from .upstream import Origin, Trust
 
 if TYPE_CHECKING:
     import socket
@@ -33,11 +33,15 @@ class Entry(NamedTuple):
         origin: the server of a reverse route; None for the proxy itself, whose requests name their servers.
         tls: clients use TLS.
         headers: added to each request, such as the credentials of a kubeconfig.
+        trust: certificates of the server; None for those that all servers must have.
+        drop: names of headers that are not passed on, in lower case.
     """
 
     origin: Origin | None = None
     tls: bool = False
     headers: Mapping[str, str] = {}
+    trust: Trust | None = None
+    drop: frozenset[str] = frozenset()
 
 
 class Request(NamedTuple):
@@ -85,8 +89,8 @@ class Backend(Protocol):
 class Routing(Protocol):
     """Chooses what responds to requests."""
 
-    def backend(self, origin: Origin) -> Backend:
-        """Return a back end for a connection to a server."""
+    def backend(self, origin: Origin, trust: Trust | None) -> Backend:
+        """Return a back end for a connection to a server, with its own certificates if there are any."""
 
     def route(self, origin: Origin) -> Entry | None:
         """Return the reverse route that listens at an address; None if none does."""
@@ -211,7 +215,7 @@ class Client:
         """Return the back end for a server; programs use one connection for several servers only without a tunnel."""
         if self._backend is None or self._server != origin:
             self._gone(None)
-            self._backend, self._server = self._routing.backend(origin), origin
+            self._backend, self._server = self._routing.backend(origin, self._entry.trust), origin
         return self._backend
 
     def _begin_tunnel(self, byte: int) -> None:
@@ -270,7 +274,7 @@ class Client:
         headers = outgoing_headers(
             [(name.decode("latin-1"), value.decode("latin-1")) for name, value in event.headers.raw_items()],
             None if self._is_tunnel else origin.authority,
-            entry.headers,
+            entry,
         )
         interaction = request_of(event, origin.authority, tunnel=origin.authority, tls=origin.scheme == "https")
         interaction.uri = f"{origin.scheme}://{origin.authority}{target}"
@@ -297,14 +301,14 @@ def origin_of(url: str) -> Origin | None:
         return None
 
 
-def outgoing_headers(headers: Headers, host: str | None, added: Mapping[str, str]) -> Headers:
+def outgoing_headers(headers: Headers, host: str | None, entry: Entry) -> Headers:
     """Return the headers of a request as the server gets them.
 
     Args:
         host: value of Host; None to keep that of the program.
-        added: replace those of the same name.
+        entry: its headers replace those of the same name.
     """
-    replaced = {name.lower() for name in added}
+    replaced = {name.lower() for name in entry.headers} | entry.drop
     result: Headers = []
     for name, value in headers:
         lower = name.lower()
@@ -319,7 +323,7 @@ def outgoing_headers(headers: Headers, host: str | None, added: Mapping[str, str
             tokens = [token.strip() for token in value.split(",")]
             kept = ", ".join(token for token in tokens if token.lower() not in {"http2-settings", "proxy-connection"})
         result.append((name, kept))
-    return [*result, *added.items()]
+    return [*result, *entry.headers.items()]
 
 
 def readable_encodings(value: str) -> str:

@@ -86,6 +86,10 @@ class RecordingContext(NamedTuple):
         """Return the seconds since the start."""
         return time.monotonic() - self.started
 
+    def connection(self, trust: Trust | None) -> RecordedConnection:
+        """Return a back end; with certificates of its own for its server, if they are given."""
+        return RecordedConnection(self if trust is None else self._replace(trust=trust))
+
 
 class RecordedConnection:
     """Backend of one connection of a program: the server, whose responses are recorded."""

@@ -39,11 +39,7 @@ class Listener(NamedTuple):
 
     socket: socket.socket
     entry: Entry
-
-    @property
-    def port(self) -> int:
-        """Return the port."""
-        return int(self.socket.getsockname()[1])
+    port: int
 
 
 class ProxyOptions(NamedTuple):
@@ -74,8 +70,8 @@ class ProxyRouting:
     def __init__(
         self,
         options: ProxyOptions,
-        backend: Callable[[], Backend],
-        passed: Callable[[], Backend],
+        backend: Callable[[Trust | None], Backend],
+        passed: Callable[[Trust | None], Backend],
         is_own: Callable[[Origin], bool],
         problem: Callable[[str], None],
     ) -> None:
@@ -83,9 +79,10 @@ class ProxyRouting:
         self._backend, self._passed, self._is_own = backend, passed, is_own
         self.problem = problem
 
-    def backend(self, origin: Origin) -> Backend:
-        """Return a back end for a connection to a server."""
-        return self._passed() if origin.is_local and self._is_own(origin) else self._backend()
+    def backend(self, origin: Origin, trust: Trust | None) -> Backend:
+        """Return a back end for a connection to a server, with its own certificates if there are any."""
+        make = self._passed if origin.is_local and self._is_own(origin) else self._backend
+        return make(trust)
 
     def route(self, origin: Origin) -> Entry | None:
         """Return the reverse route that listens at an address; None if none does."""
@@ -94,7 +91,8 @@ class ProxyRouting:
 
 def open_listener(entry: Entry | None = None) -> Listener:
     """Return a listener at a free port of loopback."""
-    return Listener(socket.create_server(("127.0.0.1", 0), backlog=BACKLOG), entry or Entry())
+    listener = socket.create_server(("127.0.0.1", 0), backlog=BACKLOG)
+    return Listener(listener, entry or Entry(), listener.getsockname()[1])
 
 
 class ProxyProcess:
@@ -196,9 +194,7 @@ def _record(options: ProxyOptions, folder: str, started: float, control: int, al
     def is_own(origin: Origin) -> bool:
         return outside is not None and origin.port not in outside
 
-    routing = ProxyRouting(
-        options, lambda: RecordedConnection(context), lambda: RecordedConnection(passing), is_own, feed.problem
-    )
+    routing = ProxyRouting(options, context.connection, passing.connection, is_own, feed.problem)
     _serve(loop, options, folder, authority, routing)
     over: list[bool] = []
     loop.watch(control, READ, lambda _: over.append(True))
@@ -225,8 +221,8 @@ def replay_requests(
     passing = RecordingContext(loop, Trust(options.trusted), authority, Unrecorded(), time.monotonic(), set())
     routing = ProxyRouting(
         options,
-        lambda: ReplayedConnection(playback, store, authority),
-        lambda: RecordedConnection(passing),
+        lambda trust: ReplayedConnection(playback, store, authority),
+        passing.connection,
         lambda origin: not store.serves(origin.place),
         playback.misses.append,
     )

@@ -7,6 +7,7 @@ import ipaddress
 import os
 import socket
 import ssl
+import tempfile
 import threading
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
@@ -65,6 +66,7 @@ class Trust:
     """
 
     def __init__(self, files: Iterable[str] = ()) -> None:
+        self.name = ""  # that certificates must have; "" for the host
         self._files = tuple(files)
         self._contexts: dict[bool, ssl.SSLContext] = {}
 
@@ -84,6 +86,41 @@ class Trust:
             for file in self._files if verify else ():
                 context.load_verify_locations(file)
         return context
+
+
+class ClusterTrust(Trust):
+    """Certificates of a Kubernetes cluster, and of the user who connects to it.
+
+    Args:
+        authority: PEM; none for the authorities of the system.
+        certificate, key: PEM of the client; none for another way to log in.
+        insecure: the certificate of the server is not verified.
+        name: that the certificate of the server must have; "" for its host.
+    """
+
+    def __init__(self, *, authority: bytes, certificate: bytes, key: bytes, insecure: bool, name: str) -> None:
+        super().__init__()
+        self._authority = authority
+        self._pair = certificate + b"\n" + key if certificate and key else b""
+        self._insecure = insecure
+        self.name = name
+
+    def context(self, *, verify: bool) -> ssl.SSLContext:
+        """Return the context of a client."""
+        verify = verify and not self._insecure
+        if verify not in self._contexts:
+            context = ssl.create_default_context(cadata=self._authority.decode("ascii", "replace") or None)
+            context.set_alpn_protocols(["http/1.1"])
+            if not verify:
+                context.check_hostname = False
+                context.verify_mode = ssl.CERT_NONE
+            if self._pair:
+                with tempfile.NamedTemporaryFile() as file:  # OpenSSL reads keys from files only
+                    file.write(self._pair)
+                    file.flush()
+                    context.load_cert_chain(file.name)
+            self._contexts[verify] = context
+        return self._contexts[verify]
 
 
 class UpstreamOwner(Protocol):
@@ -138,9 +175,9 @@ class Upstream:
             name: that the program has asked for.
         """
         assert self.stream is not None
-        self._name = name
+        self._name = self._trust.name or name
         self.stream.handler = self
-        self.stream.start_tls(self._trust.context(verify=not self._again), server=False, name=name)
+        self.stream.start_tls(self._trust.context(verify=not self._again), server=False, name=self._name)
 
     def close(self) -> None:
         """Close the connection at any stage."""
