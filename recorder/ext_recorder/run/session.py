@@ -23,9 +23,10 @@ from ext_recorder.posix.child import CommandError, exit_like
 from ext_recorder.posix.signals import Signals, signal_name
 from ext_sdk.core import __version__
 
-from .environment import open_ports, user_bundles, variables
+from .environment import base_urls, open_ports, user_bundles, variables
 from .folder import RecordingFolder, RunHeader, same_command, traffic_of
 from .kubeconfig import Kubeconfig, of_environment
+from .offline import isolate
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -102,6 +103,10 @@ def _replay(folder: RecordingFolder, command: Sequence[str], options: RunOptions
             "it again with --mode all"
         )
     started = time.monotonic()
+    remarks = []
+    if options.mode == "none":
+        reason = isolate()
+        remarks.append(f"not isolated from the network: {reason}" if reason else "without any network but loopback")
     session = Session(Kubeconfig([(end_values(traffic_of(folder.path)).get("kubeconfig", ""), folder.path)]))
     misses: list[str] = []
 
@@ -114,7 +119,13 @@ def _replay(folder: RecordingFolder, command: Sequence[str], options: RunOptions
         )
 
     status, (kind, lines) = _run(command, session, work, started)
-    _report([*lines, f"replayed {folder.path} in {time.monotonic() - started:.1f} s instead of {header.seconds:.1f} s"])
+    _report(
+        [
+            *lines,
+            *remarks,
+            f"replayed {folder.path} in {time.monotonic() - started:.1f} s instead of {header.seconds:.1f} s",
+        ]
+    )
     if kind != "ok":
         os._exit(EXIT_DIFFERS)
     exit_like(status)
@@ -132,7 +143,9 @@ class Session:
         self._main = open_listener()
         self._kubeconfig = kubeconfig
         self._routes = kubeconfig.routes()
+        self._bases = base_urls(os.environ)
         listeners = [self._main, *(route.listener for route in self._routes)]
+        listeners += {id(base.listener): base.listener for base in self._bases}.values()  # several may share one
         self.proxy = ProxyOptions(listeners, user_bundles(os.environ), outside)
 
     def environ(self, folder: Path) -> dict[str, str]:
@@ -141,7 +154,7 @@ class Session:
         Args:
             folder: of the session, with the certificates; gets the kubeconfig.
         """
-        added = variables(self._main.port, str(folder / CA_FILE), str(folder / BUNDLE_FILE))
+        added = variables(self._main.port, str(folder / CA_FILE), str(folder / BUNDLE_FILE), self._bases)
         if self._routes:
             file = folder / KUBECONFIG
             file.write_text(self._kubeconfig.rewritten(self._routes, (folder / CA_FILE).read_bytes()))
