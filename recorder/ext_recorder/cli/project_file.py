@@ -21,7 +21,9 @@ if TYPE_CHECKING:
 NO_FILE = "none"  # the value of --config and of the variable that switches the search off
 VARIABLE = "EXT_RECORDER_CONFIG"
 OWN, SHARED = "ext-recorder.toml", "pyproject.toml"
-CASSETTES = frozenset({"CASSETTE", "A", "B", "FILE", "PARTIAL"})  # the arguments of commands that name cassettes
+CASSETTES = frozenset(
+    {"CASSETTE", "A", "B", "FILE", "FOLDER", "PARTIAL"}
+)  # the arguments of commands that name cassettes
 # Forms of the header; a pyproject.toml that contains none of them is not parsed.
 _TABLES = (b"tool.ext-recorder", b'tool."ext-recorder"', b"tool.'ext-recorder'")
 _MAGIC = frozenset("*?[")

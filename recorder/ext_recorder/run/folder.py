@@ -1,4 +1,4 @@
-"""Folder of one recording: `recording.yaml`, the header, and `traffic.http.yaml`.
+"""Folder of one recording: `recording.yaml`, the header, `traffic.http.yaml`, and cassettes in `children/`.
 
 A recording is made in FOLDER.partial, which is renamed when the command has ended. So FOLDER is complete, or missing.
 If a recorder was killed, `ext-recorder recover FOLDER.partial` makes a recording of what there is.
@@ -14,6 +14,8 @@ import yaml
 
 from ext_recorder.cassette.writer import claim
 from ext_recorder.errors import CassetteError, UsageError
+
+from .children import Child
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -33,6 +35,8 @@ class RunHeader(NamedTuple):
         recorded: time in UTC, such as "2026-11-21T21:00:00Z".
         seconds: duration of the command.
         exit: its exit code, or the name of the signal that has ended it.
+        wrap: configuration files whose children were recorded.
+        children: on stdio.
     """
 
     command: tuple[str, ...]
@@ -40,6 +44,8 @@ class RunHeader(NamedTuple):
     recorded: str
     seconds: float
     exit: int | str
+    wrap: tuple[str, ...] = ()
+    children: tuple[Child, ...] = ()
 
 
 class RecordingFolder:
@@ -86,6 +92,8 @@ class RecordingFolder:
     def finish(self, header: RunHeader) -> None:
         """Write the header, and give the folder its name. A previous recording exists until this one is complete."""
         values = {"recording": VERSION, **header._asdict(), "command": list(header.command)}
+        values |= {"wrap": list(header.wrap), "children": [_entry(child) for child in header.children]}
+        values = {key: value for key, value in values.items() if value != []}
         text = yaml.safe_dump(values, sort_keys=False, default_flow_style=None, width=1 << 20)
         (self._partial / HEADER).write_text(TITLE + text, encoding="utf-8")
         if self.path.exists():
@@ -103,14 +111,28 @@ class RecordingFolder:
             raise CassetteError(path, 0, f"cannot be read: {error}") from None
         if not isinstance(values, dict) or values.get("recording") != VERSION:
             raise CassetteError(path, 0, f"expected `recording: {VERSION}`, as `ext-recorder run` writes it")
-        command, ended = values.get("command"), values.get("exit")
+        ended = values.get("exit")
         return RunHeader(
-            tuple(map(str, command)) if isinstance(command, list) else (),
+            _words(values.get("command")),
             str(values.get("recorder") or ""),
             str(values.get("recorded") or ""),
             float(values.get("seconds") or 0),
             ended if isinstance(ended, (int, str)) else 0,
+            _words(values.get("wrap")),
+            tuple(
+                Child(str(child.get("name")), _words(child.get("command")), _words(child.get("cassettes")))
+                for child in values.get("children") or ()
+                if isinstance(child, dict)
+            ),
         )
+
+
+def _entry(child: Child) -> dict[str, object]:
+    return {"name": child.name, "command": list(child.command), "cassettes": list(child.cassettes)}
+
+
+def _words(value: object) -> tuple[str, ...]:
+    return tuple(map(str, value)) if isinstance(value, list) else ()
 
 
 def traffic_of(folder: Path) -> Path:

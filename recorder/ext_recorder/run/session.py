@@ -23,17 +23,21 @@ from ext_recorder.posix.child import CommandError, exit_like
 from ext_recorder.posix.signals import Signals, signal_name
 from ext_sdk.core import __version__
 
+from .children import ChildOptions, Children
 from .environment import base_urls, open_ports, user_bundles, variables
 from .folder import RecordingFolder, RunHeader, same_command, traffic_of
 from .kubeconfig import Kubeconfig, of_environment
 from .offline import isolate
+from .wrap import Wrapping
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
-    from typing import NoReturn
+    from typing import NoReturn, TypeVar
 
     from ext_recorder.http.request_matching import RequestRules
     from ext_recorder.http.worker_context import WorkerContext, WorkerOutcome
+
+    Result = TypeVar("Result")
 
 EXIT_DIFFERS = 3  # the traffic differed from the recorded one
 EXIT_NOT_FOUND, EXIT_NOT_EXECUTABLE = 127, 126
@@ -46,12 +50,14 @@ class RunOptions(NamedTuple):
         mode: once, none or all.
         bind: `--bind`, name to live value.
         matching: the user's rules for equal requests.
+        children: on stdio.
     """
 
     mode: str = "once"
     bind: Mapping[str, str] = {}
     redact: Redaction | None = None
     matching: RequestRules | None = None
+    children: ChildOptions = ChildOptions()
 
 
 def run(path: str, command: Sequence[str], options: RunOptions) -> NoReturn:
@@ -70,6 +76,10 @@ def run(path: str, command: Sequence[str], options: RunOptions) -> NoReturn:
 
 
 def _record(folder: RecordingFolder, command: Sequence[str], options: RunOptions) -> NoReturn:
+    children = Children(options.children, None)
+    wrapping = Wrapping(options.children.wrap, command, children.is_wanted)
+    if options.children.wrap:
+        options.children.check(wrapping.known)
     partial = folder.begin()
     redaction = options.redact or Redaction()
     started, recorded = time.monotonic(), time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
@@ -79,17 +89,27 @@ def _record(folder: RecordingFolder, command: Sequence[str], options: RunOptions
         from ext_recorder.http.worker import record
 
         return record(
-            context, traffic_of(partial), options.bind, redaction, Origin(__version__, started, None), session.proxy
+            context,
+            traffic_of(partial),
+            options.bind,
+            redaction,
+            Origin(__version__, started, None),
+            proxy=session.proxy,
         )
 
-    status, outcome = _run(command, session, work, started)
+    def start(temporary: Path, variables: dict[str, str]) -> Sequence[str]:
+        children.write(str(temporary), str(partial), wrapping.commands, variables)
+        return wrapping.write(str(temporary))
+
+    status, outcome, (found, lines) = _run(start, session, work, started, lambda: children.recorded(wrapping.commands))
     seconds = time.monotonic() - started
     redactor = redaction.redactor()
     kept = tuple(redactor.redact(word.encode()).decode() for word in command)
     code = os.waitstatus_to_exitcode(status)
     ended: int | str = signal_name(-code) if code < 0 else code
-    folder.finish(RunHeader(kept, __version__, recorded, round(seconds, 3), ended))
-    _report([*outcome[1], f"recorded {folder.path} in {seconds:.1f} s"])
+    wrap = options.children.wrap
+    folder.finish(RunHeader(kept, __version__, recorded, round(seconds, 3), ended, wrap, tuple(found)))
+    _report([*outcome[1], *wrapping.remarks, *lines, f"recorded {folder.path} in {seconds:.1f} s"])
     exit_like(status)
 
 
@@ -102,6 +122,9 @@ def _replay(folder: RecordingFolder, command: Sequence[str], options: RunOptions
             f"{folder.path}: recorded with another command: {' '.join(header.command)}; use another folder, or record "
             "it again with --mode all"
         )
+    children = Children(options.children, header.children)
+    wrapping = Wrapping(options.children.wrap or header.wrap, command, children.is_wanted)
+    options.children.check({*wrapping.known, *(child.name for child in header.children)})
     started = time.monotonic()
     remarks = []
     if options.mode == "none":
@@ -115,18 +138,30 @@ def _replay(folder: RecordingFolder, command: Sequence[str], options: RunOptions
 
         path = traffic_of(folder.path)
         return replay(
-            context, path, options.bind, redaction, matching=options.matching, misses=misses, proxy=session.proxy
+            context,
+            path,
+            options.bind,
+            redaction,
+            matching=options.matching,
+            misses=misses,
+            proxy=session.proxy,
+            partly=children.any_replayed,
         )
 
-    status, (kind, lines) = _run(command, session, work, started)
+    def start(temporary: Path, variables: dict[str, str]) -> Sequence[str]:
+        children.write(str(temporary), str(folder.path), wrapping.commands, variables)
+        return wrapping.write(str(temporary))
+
+    status, (kind, lines), (same, told) = _run(start, session, work, started, children.replayed)
     _report(
         [
             *lines,
+            *told,
             *remarks,
             f"replayed {folder.path} in {time.monotonic() - started:.1f} s instead of {header.seconds:.1f} s",
         ]
     )
-    if kind != "ok":
+    if kind != "ok" or not same:
         os._exit(EXIT_DIFFERS)
     exit_like(status)
 
@@ -148,8 +183,8 @@ class Session:
         listeners += {id(base.listener): base.listener for base in self._bases}.values()  # several may share one
         self.proxy = ProxyOptions(listeners, user_bundles(os.environ), outside)
 
-    def environ(self, folder: Path) -> dict[str, str]:
-        """Return the environment of the command.
+    def variables(self, folder: Path) -> dict[str, str]:
+        """Return the variables that the command has in addition to ours.
 
         Args:
             folder: of the session, with the certificates; gets the kubeconfig.
@@ -159,16 +194,25 @@ class Session:
             file = folder / KUBECONFIG
             file.write_text(self._kubeconfig.rewritten(self._routes, (folder / CA_FILE).read_bytes()))
             added["KUBECONFIG"] = str(file)
-        return os.environ | added
+        return added
 
 
 def _run(
-    command: Sequence[str],
+    start: Callable[[Path, dict[str, str]], Sequence[str]],
     session: Session,
     work: Callable[[WorkerContext], WorkerOutcome],
     started: float,
-) -> tuple[int, tuple[str, list[str]]]:
-    """Run the command with the worker. Return its wait status, and the outcome of the worker."""
+    end: Callable[[], Result],
+) -> tuple[int, tuple[str, list[str]], Result]:
+    """Run the command with the worker.
+
+    Args:
+        start: prepares the folder of the session, adds variables, and returns the command.
+        end: is called when the command has ended, while the proxy still runs: children may still write.
+
+    Returns:
+        The command's wait status, the outcome of the worker, and the result of `end`.
+    """
     folder = tempfile.mkdtemp(prefix="ext-recorder-")
     agents = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     agents.bind(os.path.join(folder, SOCKET))  # noqa: PTH118
@@ -176,14 +220,17 @@ def _run(
     with WorkerProcess(agents, folder, work, [listener.socket for listener in session.proxy.listeners]) as worker:
         signals = Signals()
         signals.catch()
-        pid = _spawn(command, session.environ(Path(folder)))
+        variables = session.variables(Path(folder))
+        command = start(Path(folder), variables)
+        pid = _spawn(command, os.environ | variables)
         signals.catch_ignored()
         status = _wait(pid, signals)
+        result = end()
         outcome = worker.outcome(started, whole=True)
     if outcome is None:
         raise HttpControllerError("the worker process of the proxy exited without reporting a result")
     kind, lines = outcome
-    return status, (kind, [line for line in lines if line])
+    return status, (kind, [line for line in lines if line]), result
 
 
 def _spawn(command: Sequence[str], environ: Mapping[str, str]) -> int:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 # In the order of the help. Each name is a module of this folder.
 NAMES = (
+    "run",
     "record",
     "replay",
     "verify",

@@ -1,0 +1,117 @@
+"""`ext-recorder run`: record a command with everything that it starts, or replay it."""
+
+from __future__ import annotations
+
+from ext_recorder.cli import Command, Option
+from ext_recorder.cli.options import (
+    BIND,
+    MASK,
+    MATCH_ON,
+    ORDERS,
+    REDACTING,
+    REPEAT,
+    SPEED,
+    behind,
+    bindings,
+    ignore,
+    redaction,
+    value_of,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ext_recorder.cli import Values
+
+MODE = Option(
+    "mode",
+    "once: replay the recording if it exists, otherwise record it; none: replay only; all: record again, the old "
+    "recording stays until the new one is complete.",
+    "MODE",
+    choices=("once", "none", "all"),
+    default="once",
+)
+WRAP = Option(
+    "wrap",
+    "Configuration file in COMMAND whose children on stdio are recorded, too: an Eval or Agent file of mcpchecker, or "
+    "one with mcpServers or servers. Repeatable. Default on replay: the recorded files.",
+    "FILE",
+    many=True,
+    key=False,
+)
+REAL = Option(
+    "real", "Child that runs on replay, with its HTTP requests answered from the recording. Repeatable.", "NAME",
+    many=True,
+)  # fmt: skip
+ONLY = Option(
+    "only", "Child to record; the others run without the recorder. Repeatable. Default: all.", "NAME", many=True
+)
+ORDER = Option(
+    "order",
+    "any: children accept requests in any order; strict: requests must arrive in the recorded order.",
+    "ORDER",
+    choices=ORDERS,
+    default="any",
+)
+IGNORE = ignore("JSON pointer to a value in messages of children, such as /params/args/seed, or in HTTP requests")
+# Options of `replay` and `record` for each child.
+FOR_CHILDREN = (ORDER, IGNORE, MASK, REPEAT, SPEED, BIND, *REDACTING)
+
+
+def run(values: Values) -> int:
+    """Run the command. Return its exit code."""
+    from ext_recorder.http.request_matching import WORDS, RequestRules
+    from ext_recorder.run.children import ChildOptions
+    from ext_recorder.run.session import RunOptions
+    from ext_recorder.run.session import run as run_command
+
+    command = behind(values, "run FOLDER", "the command to run")
+    rules = redaction(values)
+    if rules:
+        rules.require()
+    of_messages = tuple(word for word in values["match-on"] if word not in WORDS or word in {"method", "params"})
+    children = {option.name: values[option.name] for option in FOR_CHILDREN} | {"match-on": of_messages}
+    options = RunOptions(
+        mode=value_of(values, "mode"),
+        bind=bindings(values),
+        redact=rules,
+        matching=RequestRules.of(values["ignore"], values["mask"], values["match-on"]),
+        children=ChildOptions(values["wrap"], values["real"], values["only"], children),
+    )
+    run_command(value_of(values, "FOLDER"), command, options)
+
+
+COMMAND = Command(
+    "run",
+    "Run a command, and record it with everything that it starts; or replay it.",
+    """
+Runs COMMAND in this terminal and records in FOLDER the HTTP traffic of all programs that it starts, in any language. If
+FOLDER exists, COMMAND runs with the recorded responses, and nothing reaches the network. The exit code is that of
+COMMAND; it is 3 if a replay differed from the recording.
+
+    ext-recorder run recordings/create-pod -- some-eval-host eval.yaml
+    ext-recorder run --mode none recordings/create-pod -- some-eval-host eval.yaml
+
+With --wrap, the children that COMMAND starts on standard input and output are recorded as well, and on replay their
+cassettes replace them. FILE is a configuration file in COMMAND: an Eval or Agent file of mcpchecker with the files that
+it names, or a list of MCP servers as Claude, Cursor and VS Code have it. FILE is not changed: COMMAND gets a copy.
+
+    ext-recorder run --wrap eval.yaml recordings/create-pod -- mcpchecker check eval.yaml
+    ext-recorder run --wrap mcp.json recordings/ask -- claude -p "List my pods" --mcp-config=mcp.json
+
+Each start of a child has a cassette of its own in FOLDER/children. A replayed child takes the next one of its name and
+command, and responds to requests in any order. Executables that `ext-recorder shim` has written take part, too.
+
+To work on one child, replay the others. With --real, this child runs, and its HTTP requests are answered from the
+recording. With --only, it is the only one that is recorded.
+
+    ext-recorder run --real kubernetes recordings/create-pod -- mcpchecker check eval.yaml
+    ext-recorder run --wrap eval.yaml --only kubernetes recordings/kubernetes -- mcpchecker check eval.yaml
+
+--ignore, --mask and --match-on apply to the messages of children and to HTTP requests. Secrets are replaced before
+anything is written to disk; --redact and --redact-except adjust this.
+""",
+    run,
+    arguments=("FOLDER",),
+    tail="COMMAND",
+    options=(MODE, WRAP, REAL, ONLY, BIND, *REDACTING, ORDER, IGNORE, MASK, MATCH_ON, REPEAT, SPEED),
+)

@@ -1,0 +1,372 @@
+"""Children of a run that use stdio: each start of a child has a cassette of its own in the folder of the recording.
+
+`run` writes the file of the session, and a shim for each child. A shim starts `ext-recorder record`, which reads here
+whether to record the child, to replay it or to run it. A shim of the user (`ext-recorder shim`) does the same if
+EXT_RECORDER_RUN is set. Every replayed child imports this module, so it imports little.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from contextlib import suppress
+
+from ext_recorder.errors import RecorderError, UsageError
+from ext_sdk.core.wire.json_codec import dumps, loads
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Mapping, Sequence
+    from typing import Any, Literal
+
+VARIABLE = "EXT_RECORDER_RUN"  # the folder of the session
+SESSION, STARTS, REPORT, CLAIMS = "children.json", "starts.ndjson", "report.ndjson", "claims"
+SHIMS, LAUNCHER = "shims", "ext-recorder"  # in the folder of the session
+CASSETTES = "children"  # in the folder of the recording
+PATIENCE_S = 10.0  # until the recorders of children have ended after the command
+SHOWN = 5  # differences of replayed children in the summary
+
+# A host may remove all variables, or start a shim in any folder: a shim finds the session by its own path.
+SHIM = f"""\
+#!/bin/sh
+# Written by `ext-recorder run`.
+{VARIABLE}=${{0%/*/*}}
+export {VARIABLE}
+exec "${VARIABLE}/{LAUNCHER}" record --config=none --passed=$# "${{0##*/}}" -- "$@"
+"""
+
+
+class Child:
+    """Child of a recording, as its header lists it: the sessions of one name and one command.
+
+    Attributes:
+        name: its name in the configuration of the host.
+        command: without secrets and machine paths; () if it was not started.
+        cassettes: paths within the folder of the recording, in the order of the starts.
+    """
+
+    __slots__ = ("cassettes", "command", "name")
+
+    def __init__(self, name: str, command: Sequence[str] = (), cassettes: Sequence[str] = ()) -> None:
+        self.name = name
+        self.command = tuple(command)
+        self.cassettes = tuple(cassettes)
+
+
+class ChildOptions:
+    """Choice of children, and the options with which they are recorded and replayed.
+
+    Attributes:
+        wrap: configuration files of the host.
+        real: names of children that run on replay.
+        only: names of the children to record and replay; () for all.
+        values: options of `record` and `replay` by name.
+    """
+
+    __slots__ = ("only", "real", "values", "wrap")
+
+    def __init__(
+        self,
+        wrap: Sequence[str] = (),
+        real: Sequence[str] = (),
+        only: Sequence[str] = (),
+        values: Mapping[str, tuple[str, ...]] | None = None,
+    ) -> None:
+        self.wrap = tuple(wrap)
+        self.real = tuple(real)
+        self.only = tuple(only)
+        self.values = dict(values or {})
+
+    def check(self, known: Collection[str]) -> None:
+        """Raise UsageError if `--real` or `--only` names a child that is not one of these."""
+        for option, names in (("real", self.real), ("only", self.only)):
+            for name in names:
+                if name not in known:
+                    listed = ", ".join(sorted(known)) or "none"
+                    raise UsageError(f"--{option} {name}: no such child; children of this command: {listed}")
+
+
+class Children:
+    """Children of one run, for the process of the run.
+
+    Args:
+        options: of the user.
+        recorded: the children of the recording; None to record them.
+    """
+
+    def __init__(self, options: ChildOptions, recorded: Sequence[Child] | None) -> None:
+        self._options = options
+        self._recorded = recorded
+        self._recording = self._folder = ""
+
+    def is_wanted(self, name: str) -> bool:
+        """Return True if a child goes through the recorder; False if it runs as without it."""
+        if self._options.only and name not in self._options.only:
+            return False
+        if self._recorded is None:
+            return True
+        return name not in self._options.real and any(child.name == name for child in self._recorded)
+
+    def write(
+        self, folder: str, recording: str, commands: Mapping[str, Sequence[str]], variables: dict[str, str]
+    ) -> None:
+        """Write the file of the session, and the shims.
+
+        Args:
+            folder: of the session.
+            recording: folder of the recording; of the new one if it is being made.
+            commands: the children with shims, each with the words before those that the host passes.
+            variables: of the command; gets the one that names the session.
+        """
+        self._folder, self._recording = folder, os.path.abspath(recording)  # noqa: PTH100
+        variables[VARIABLE] = folder
+        recorded: dict[str, list[str]] = {}
+        for child in self._recorded or ():
+            recorded.setdefault(child.name, []).extend(f"{self._recording}/{path}" for path in child.cassettes)
+        session = {
+            "recorded": None if self._recorded is None else recorded,
+            "cassettes": f"{self._recording}/{CASSETTES}",
+            "commands": {name: list(command) for name, command in commands.items()},
+            "real": list(self._options.real),
+            "only": list(self._options.only),
+            "environ": variables,  # for children whose host removes them
+            "values": {name: list(value) for name, value in self._options.values.items()},
+        }
+        os.makedirs(f"{folder}/{CLAIMS}")  # noqa: PTH103
+        os.makedirs(f"{folder}/{SHIMS}")  # noqa: PTH103
+        _write(f"{folder}/{SESSION}", dumps(session))
+        from shlex import join
+
+        launcher = join([sys.executable, "-P", "-m", "ext_recorder"])
+        _write(f"{folder}/{LAUNCHER}", f'#!/bin/sh\nexec {launcher} "$@"\n', mode=0o755)
+        for name in commands:
+            _write(f"{folder}/{SHIMS}/{name}", SHIM, mode=0o755)
+
+    def recorded(self, wrapped: Iterable[str]) -> tuple[list[Child], list[str]]:
+        """Return the children that were recorded, and lines for the summary. Wait until their recorders have ended.
+
+        Args:
+            wrapped: names of the children with shims; they are listed even if none of them was started.
+        """
+        from ext_recorder.cassette.reader import Reader
+
+        found: dict[tuple[str, tuple[str, ...]], list[str]] = {}
+        lines = []
+        for start in _lines(f"{self._folder}/{STARTS}"):
+            name, cassette = str(start.get("name")), str(start.get("cassette"))
+            if problem := _completed(cassette):
+                lines.append(f"child {name}: {problem}")
+            if os.path.exists(cassette):  # noqa: PTH110
+                with Reader(cassette) as reader:
+                    command = reader.header.command
+                found.setdefault((name, command), []).append(os.path.relpath(cassette, self._recording))
+        children = [Child(name, command, cassettes) for (name, command), cassettes in found.items()]
+        named = {child.name for child in children}
+        children += [Child(name) for name in wrapped if name not in named]
+        if sessions := sum(len(child.cassettes) for child in children):
+            lines.append(
+                f"recorded {_counted(sessions)} of {', '.join(dict.fromkeys(child.name for child in children))}"
+            )
+        return children, lines
+
+    def replayed(self) -> tuple[bool, list[str]]:
+        """Return True if the replay did not differ from the recording, and lines for the summary."""
+        claimed = set(os.listdir(f"{self._folder}/{CLAIMS}"))  # noqa: PTH208
+        problems = [str(start["problem"]) for start in _lines(f"{self._folder}/{STARTS}") if "problem" in start]
+        told: dict[str, list[str]] = {}  # the last line of a session has all of its differences
+        for line in _lines(f"{self._folder}/{REPORT}"):
+            if isinstance(differences := line.get("told"), list):
+                label = os.path.relpath(str(line.get("cassette")), self._recording)
+                told[str(line.get("session"))] = [f"{label}: {text}" for text in differences]
+        problems += [text for texts in told.values() for text in texts]
+        sessions = [
+            (child.name, path)
+            for child in self._recorded or ()
+            for path in child.cassettes
+            if self.is_wanted(child.name)
+        ]
+        problems += [f"{path}: child {name} was not started" for name, path in sessions if _claim(path) not in claimed]
+        lines = problems[:SHOWN]
+        if len(problems) > SHOWN:
+            lines.append(f"and {len(problems) - SHOWN} more differences of children")
+        if claimed:
+            lines.append(f"replayed {len(claimed)} of {_counted(len(sessions))}")
+        return not problems, lines
+
+    @property
+    def any_replayed(self) -> bool:
+        """Return True if a child is replayed: its HTTP requests are in the recording, and nothing sends them."""
+        return any(child.cassettes and self.is_wanted(child.name) for child in self._recorded or ())
+
+
+class Start:
+    """What one start of a child does.
+
+    Attributes:
+        action: record the child, replay it, or only run it.
+        name: of the child.
+        command: to run.
+        cassette: the file to write or to read.
+        values: options of `record` or `replay`.
+    """
+
+    __slots__ = ("action", "cassette", "command", "name", "values")
+
+    def __init__(
+        self,
+        action: Literal["record", "replay", "run"],
+        name: str,
+        command: Sequence[str],
+        cassette: str = "",
+        values: Mapping[str, tuple[str, ...]] | None = None,
+    ) -> None:
+        self.action = action
+        self.name = name
+        self.cassette = cassette
+        self.command = tuple(command)
+        self.values = dict(values or {})
+
+
+def name_of(cassette: str) -> str:
+    """Return the name of the child of a user's shim: that of its cassette, without folder, suffix and placeholders."""
+    import re
+
+    stem = re.sub(r"\{[a-z]+\}", "", cassette.rpartition("/")[2].removesuffix(".yaml"))
+    return plain(stem)
+
+
+def plain(name: str) -> str:
+    """Return a name that is also the name of a file."""
+    kept = "".join(char if char.isascii() and (char.isalnum() or char in "._-") else "-" for char in name)
+    return kept.strip(".-") or "child"
+
+
+def join(name: str, command: Sequence[str]) -> Start | None:
+    """Return what the start of a child does in the run that EXT_RECORDER_RUN names.
+
+    Args:
+        name: of the child.
+        command: the words that the shim has, and that the host passes.
+
+    Returns:
+        None if there is no run.
+
+    Raises:
+        UsageError: on replay, the child was not recorded with this command, or not as often.
+    """
+    folder = os.environ.get(VARIABLE, "")
+    try:
+        with open(f"{folder}/{SESSION}", encoding="utf-8") as file:  # noqa: PTH123
+            session: dict[str, Any] = loads(file.read())  # type: ignore[assignment]  # we have written it
+    except FileNotFoundError:
+        return None  # the run has ended
+    command = (*_texts(session["commands"].get(name)), *command)
+    for variable, value in session["environ"].items():
+        os.environ.setdefault(variable, value)
+    recorded: Mapping[str, list[str]] | None = session["recorded"]
+    if session["only"] and name not in session["only"]:
+        return Start("run", name, command)
+    if recorded is not None and (name in session["real"] or name not in recorded):
+        return Start("run", name, command)
+    values = {option: _texts(value) for option, value in session["values"].items()}
+    # The host may have removed a variable that the user wants to have redacted.
+    rules = values.get("redact", ())
+    values["redact"] = tuple(rule for rule in rules if not rule.isidentifier() or rule in os.environ)
+    if recorded is None:
+        return Start("record", name, command, f"{session['cassettes']}/{name}.yaml", values)
+    values |= {"report": (f"{folder}/{REPORT}",), "quiet": ("",)}
+    try:
+        return Start("replay", name, command, _claimed(folder, name, recorded[name], command), values)
+    except UsageError as error:
+        _append(f"{folder}/{STARTS}", {"name": name, "problem": str(error)})
+        raise
+
+
+def started(name: str, cassette: str) -> None:
+    """Report that a child is recorded in this cassette."""
+    _append(f"{os.environ[VARIABLE]}/{STARTS}", {"name": name, "cassette": cassette})
+
+
+def _claimed(folder: str, name: str, cassettes: Sequence[str], command: Sequence[str]) -> str:
+    """Return the first recorded session of a command that no other process replays. Raises UsageError."""
+    from ext_recorder.cassette.reader import Reader
+    from ext_recorder.messages.provenance import Live, check, shown
+
+    live, same = Live(command), 0
+    for cassette in cassettes:
+        with Reader(cassette) as reader:
+            try:
+                check(cassette, reader.header, live)
+            except UsageError:
+                continue
+        same += 1
+        with suppress(FileExistsError):
+            os.close(os.open(f"{folder}/{CLAIMS}/{_claim(cassette)}", os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+            return cassette
+    again = "record the command again with --mode all, or run the child with --real"
+    if same:
+        raise UsageError(f"child {name}: started more often than recorded ({_counted(same)}); {again} {name}")
+    raise UsageError(f"child {name}: not recorded with this command: {shown(command)}; {again} {name}")
+
+
+def _claim(cassette: str) -> str:
+    return cassette.rpartition("/")[2]
+
+
+def _completed(cassette: str) -> str:
+    """Wait until a recorder has ended; recover its cassette if it was killed. Return a remark, or ""."""
+    import time
+    from pathlib import Path
+
+    from ext_recorder.cassette.paths import partial_of
+    from ext_recorder.cassette.recovery import recover
+    from ext_recorder.errors import CassetteInUse
+
+    until, partial = time.monotonic() + PATIENCE_S, partial_of(Path(cassette))
+    while partial.exists():
+        try:
+            recover(partial)
+        except CassetteInUse:
+            if time.monotonic() > until:
+                return (
+                    f"still runs {PATIENCE_S:.0f} s after the command has ended; this session is not in the recording"
+                )
+            time.sleep(0.02)
+        except FileNotFoundError:
+            continue  # its recorder has just finished it
+        except RecorderError as error:
+            return f"not recorded: {error}"
+        else:
+            return "its recorder was killed; the session is recorded up to the last complete message"
+    return "" if os.path.exists(cassette) else "not recorded: it did not start, or its cassette could not be written"  # noqa: PTH110
+
+
+def _counted(sessions: int) -> str:
+    return "1 session" if sessions == 1 else f"{sessions} sessions"
+
+
+def _texts(value: Iterable[str] | None) -> tuple[str, ...]:
+    return tuple(value or ())
+
+
+def _append(path: str, line: Mapping[str, object]) -> None:
+    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+    try:
+        os.write(fd, f"{dumps(dict(line))}\n".encode())
+    finally:
+        os.close(fd)
+
+
+def _lines(path: str) -> list[dict[str, object]]:
+    try:
+        with open(path, encoding="utf-8") as file:  # noqa: PTH123
+            found = [loads(line) for line in file if line.endswith("\n")]
+    except FileNotFoundError:
+        return []
+    return [line for line in found if isinstance(line, dict)]
+
+
+def _write(path: str, text: str, mode: int = 0o600) -> None:
+    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
+    with open(fd, "w", encoding="utf-8") as file:  # noqa: PTH123
+        file.write(text)
