@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from ext_recorder.posix.output import OutputSink
 
     from .actions import Action, ActionBuffer, Output
+    from .alternatives import Choice
     from .player import Player
 
     Step = Callable[[], None]
@@ -154,6 +155,7 @@ class PlayerDriver:
         outlets: stdout and stderr.
         speed: see `Options`.
         on_end: called with the status before the last output is written; a host that has read it may kill this process.
+        choice: sessions that may replace the one that is played; None if there are no others.
 
     Attributes:
         status: the exit code, or the name of the signal to end by, once the player has ended.
@@ -168,8 +170,10 @@ class PlayerDriver:
         speed: float,
         *,
         on_end: Callable[[int | str], None] | None = None,
+        choice: Choice | None = None,
     ) -> None:
         self.player = player
+        self._choice = choice
         self.status: int | str | None = None
         self._actions = actions
         self._source = source
@@ -275,15 +279,29 @@ class PlayerDriver:
         self._later.clear()
         self._later_bytes = 0
         if isinstance(error, Divergence):
-            raise error
+            self._replace_session(error)
+            return
         self._err.write(f"ext-recorder: {error}\n".encode("utf-8", "backslashreplace"))
         self.status = EXIT_CANNOT_PLAY
 
+    def _replace_session(self, error: Divergence) -> None:
+        """Continue with another session, which has the message that this one does not have. Raises Divergence."""
+        from .alternatives import LoggedActions
+
+        if self._choice is None or not isinstance(self._actions, LoggedActions):
+            raise error
+        self.player, self._actions = self._choice.other(self._actions.log, ended=not self._open)
+        self._take()
+
     def _receive(self, data: bytes) -> None:
-        if data:
+        self._open = bool(data)
+        if self._choice is not None:
+            received = self._choice.received(data)
+            if received:
+                self.player.receive_data(received)
+        elif data:
             self.player.receive_data(data)
-        else:
-            self._open = False
+        if not self._open:
             self.player.receive_eof()
 
     def _take(self) -> None:
@@ -356,13 +374,15 @@ def play(
     outlets: Mapping[Output, OutputSink],
     speed: float,
     on_end: Callable[[int | str], None] | None = None,
+    *,
+    choice: Choice | None = None,
 ) -> int | str:
     """Play to the end. Return the exit code, or the name of the signal to end by. For arguments see PlayerDriver."""
     gc.freeze()  # what is imported stays; see `run_recorded`
     gc.enable()
     signals = Signals()
     signals.catch()
-    driver = PlayerDriver(player, actions, _STDIN, outlets, speed, on_end=on_end)
+    driver = PlayerDriver(player, actions, _STDIN, outlets, speed, on_end=on_end, choice=choice)
     at_rest = poll()
     at_rest.register(signals.fd, POLLIN)
     at_rest.register(_STDIN, POLLIN)

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from ext_recorder.posix.output import OutputSink
 
     from .actions import Output
+    from .alternatives import Alternatives
     from .player import Player
     from .report import Report
 
@@ -64,12 +65,12 @@ class Options:
         speed: factor of the recorded pace (2.0 is twice as fast), PROMPT or MAX.
         live: the command that the host starts, which must be the recorded one; None for any command.
         quiet: do not print the line on standard error about the cassette.
+        alternatives: other sessions of the same command, of which this one may turn out to be one; for order "any".
     """
 
     __slots__ = (
-        "bind", "faults", "ignore", "live", "mask", "match_on", "max_age", "order", "quiet", "redact", "repeat",
-        "report", "seed",
-        "speed",
+        "alternatives", "bind", "faults", "ignore", "live", "mask", "match_on", "max_age", "order", "quiet", "redact",
+        "repeat", "report", "seed", "speed",
     )  # fmt: skip
 
     def __init__(
@@ -89,6 +90,7 @@ class Options:
         seed: str = "",
         live: Live | None = None,
         quiet: bool = False,
+        alternatives: Alternatives | None = None,
     ) -> None:
         self.order = order
         self.ignore = ignore
@@ -104,6 +106,7 @@ class Options:
         self.seed = seed
         self.live = live
         self.quiet = quiet
+        self.alternatives = alternatives
 
 
 def run_replay(path: str, options: Options | None = None) -> int:
@@ -117,6 +120,9 @@ def run_replay(path: str, options: Options | None = None) -> int:
     options = options or Options()
     outlets: dict[Output, OutputSink] = {"out": host_outlet(1), "err": host_outlet(2)}
     try:
+        if options.alternatives and options.order == "any" and not options.faults:
+            status = _run_one_of(path, options, options.alternatives, outlets)
+            return status if isinstance(status, int) else die(status)
         with Reader(path) as reader:
             actions = make_action_buffer(reader.header, options)
             player = make_player(reader, actions, options)
@@ -132,6 +138,46 @@ def run_replay(path: str, options: Options | None = None) -> int:
         write_message(outlets["err"], str(error))
         return EXIT_CANNOT_PLAY
     return status if isinstance(status, int) else die(status)
+
+
+def _run_one_of(
+    path: str, options: Options, alternatives: Alternatives, outlets: Mapping[Output, OutputSink]
+) -> int | str:
+    """Replay one of several sessions. Return the exit code, or the name of the signal to end by.
+
+    Raises:
+        RecorderError: a cassette or an option cannot be used.
+    """
+    from contextlib import ExitStack
+
+    from .alternatives import Choice, LoggedActions
+
+    reports: list[Report | None] = [None]  # that of the session which is played
+    with ExitStack() as stack:
+
+        def opened(name: str) -> tuple[Player, LoggedActions]:
+            reader = stack.enter_context(Reader(name))
+            actions = LoggedActions(paced=0 < options.speed < MAX, apart=options.speed < MAX)
+            player = make_player(reader, actions, options)
+            player.diverges = True
+            return player, actions
+
+        def settled(name: str, player: Player) -> None:
+            earlier = player.differences
+            reports.append(reporting(options.report, name, player))
+            for text in earlier:
+                player.differences.append(text)
+
+        def end(status: int | str) -> None:
+            if report := reports[-1]:
+                report.end(status)
+
+        with Reader(path) as reader:
+            introduce(path, reader.header, options, outlets["err"])
+            choice = Choice(path, alternatives, opened=opened, framing=reader.header.framing, settled=settled)
+        player, actions = opened(path)
+        settled(path, player)
+        return play(player, actions, outlets, options.speed, end, choice=choice)
 
 
 def unknown_repeats(reader: Reader, repeat: tuple[str, ...]) -> list[str]:

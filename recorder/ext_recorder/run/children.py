@@ -179,13 +179,13 @@ class Children:
                 label = os.path.relpath(str(line.get("cassette")), self._recording)
                 told[str(line.get("session"))] = [f"{label}: {text}" for text in differences]
         problems += [text for texts in told.values() for text in texts]
-        sessions = [
-            (child.name, path)
+        sessions = {
+            path.rpartition("/")[2]: child.name
             for child in self._recorded or ()
             for path in child.cassettes
             if self.is_wanted(child.name)
-        ]
-        problems += [f"{path}: child {name} was not started" for name, path in sessions if _claim(path) not in claimed]
+        }
+        problems += [f"{file}: child {name} was not started" for file, name in sessions.items() if file not in claimed]
         lines = problems[:SHOWN]
         if len(problems) > SHOWN:
             lines.append(f"and {len(problems) - SHOWN} more differences of children")
@@ -208,18 +208,22 @@ class Start:
         command: to run.
         cassette: the file to write or to read.
         values: options of `record` or `replay`.
+        claim: on replay, the session and its alternatives.
     """
 
-    __slots__ = ("action", "cassette", "command", "name", "values")
+    __slots__ = ("action", "cassette", "claim", "command", "name", "values")
 
     def __init__(
         self,
         action: Literal["record", "replay", "run"],
         name: str,
         command: Sequence[str],
+        *,
         cassette: str = "",
         values: Mapping[str, tuple[str, ...]] | None = None,
+        claim: Claim | None = None,
     ) -> None:
+        self.claim = claim
         self.action = action
         self.name = name
         self.cassette = cassette
@@ -273,10 +277,11 @@ def join(name: str, command: Sequence[str]) -> Start | None:
     rules = values.get("redact", ())
     values["redact"] = tuple(rule for rule in rules if not rule.isidentifier() or rule in os.environ)
     if recorded is None:
-        return Start("record", name, command, f"{session['cassettes']}/{name}.yaml", values)
+        return Start("record", name, command, cassette=f"{session['cassettes']}/{name}.yaml", values=values)
     values |= {"report": (f"{folder}/{REPORT}",), "quiet": ("",)}
     try:
-        return Start("replay", name, command, _claimed(folder, name, recorded[name], command), values)
+        claim = Claim(folder, name, _of_command(name, recorded[name], command))
+        return Start("replay", name, command, cassette=claim.cassette, values=values, claim=claim)
     except UsageError as error:
         _append(f"{folder}/{STARTS}", {"name": name, "problem": str(error)})
         raise
@@ -287,30 +292,75 @@ def started(name: str, cassette: str) -> None:
     _append(f"{os.environ[VARIABLE]}/{STARTS}", {"name": name, "cassette": cassette})
 
 
-def _claimed(folder: str, name: str, cassettes: Sequence[str], command: Sequence[str]) -> str:
-    """Return the first recorded session of a command that no other process replays. Raises UsageError."""
+class Claim:
+    """Session of a recording that this process replays, and the other sessions of the same command.
+
+    Args:
+        folder: of the run.
+        cassettes: all sessions of the command.
+
+    Attributes:
+        cassette: the first session that no other process replays.
+
+    Raises:
+        UsageError: all of them are replayed already.
+    """
+
+    def __init__(self, folder: str, name: str, cassettes: Sequence[str]) -> None:
+        self._folder = folder
+        self._cassettes = cassettes
+        self.cassette = next(filter(self._take, cassettes), "")
+        if not self.cassette:
+            sessions = _counted(len(cassettes))
+            raise UsageError(f"child {name}: started more often than recorded ({sessions}); {_AGAIN} {name}")
+
+    def others(self) -> Sequence[str]:
+        """Return the other sessions, those first that no process replays."""
+        others = [cassette for cassette in self._cassettes if cassette != self.cassette]
+        return sorted(others, key=lambda cassette: os.path.exists(self._file(cassette)))  # noqa: PTH110
+
+    def choose(self, cassette: str) -> None:
+        """Release the session, and claim another one, also if it was claimed by a process that began with any."""
+        file = self._file(self.cassette)
+        with suppress(OSError):
+            with open(file, encoding="ascii") as claim:  # noqa: PTH123
+                is_ours = claim.read() == str(os.getpid())
+            if is_ours:
+                os.unlink(file)  # noqa: PTH108
+        if not self._take(cassette):
+            new = f"{self._file(cassette)}.{os.getpid()}"
+            _write(new, str(os.getpid()))
+            os.replace(new, self._file(cassette))  # noqa: PTH105
+        self.cassette = cassette
+
+    def _take(self, cassette: str) -> bool:
+        """Claim a session. Return False if another process has claimed it."""
+        try:
+            _write(self._file(cassette), str(os.getpid()))
+        except FileExistsError:
+            return False
+        return True
+
+    def _file(self, cassette: str) -> str:
+        return f"{self._folder}/{CLAIMS}/{cassette.rpartition('/')[2]}"
+
+
+_AGAIN = "record the command again with --mode all, or run the child with --real"
+
+
+def _of_command(name: str, cassettes: Sequence[str], command: Sequence[str]) -> list[str]:
+    """Return the recorded sessions of a command. Raises UsageError if there are none."""
     from ext_recorder.cassette.reader import Reader
     from ext_recorder.messages.provenance import Live, check, shown
 
-    live, same = Live(command), 0
+    live, same = Live(command), []
     for cassette in cassettes:
-        with Reader(cassette) as reader:
-            try:
-                check(cassette, reader.header, live)
-            except UsageError:
-                continue
-        same += 1
-        with suppress(FileExistsError):
-            os.close(os.open(f"{folder}/{CLAIMS}/{_claim(cassette)}", os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
-            return cassette
-    again = "record the command again with --mode all, or run the child with --real"
-    if same:
-        raise UsageError(f"child {name}: started more often than recorded ({_counted(same)}); {again} {name}")
-    raise UsageError(f"child {name}: not recorded with this command: {shown(command)}; {again} {name}")
-
-
-def _claim(cassette: str) -> str:
-    return cassette.rpartition("/")[2]
+        with Reader(cassette) as reader, suppress(UsageError):
+            check(cassette, reader.header, live)
+            same.append(cassette)
+    if not same:
+        raise UsageError(f"child {name}: not recorded with this command: {shown(command)}; {_AGAIN} {name}")
+    return same
 
 
 def _completed(cassette: str) -> str:

@@ -99,8 +99,11 @@ def _join(values: Values, start: Start) -> int:
     values = values | given | {"COMMAND": start.command, "CASSETTE": (start.cassette,), "http": ()}
     if start.action == "replay":
         from ext_recorder.cli.commands import replay
+        from ext_recorder.replay.replay import run_replay
 
-        return replay.run_recorded(values, None)
+        options = replay.options_of(values)
+        options.alternatives = start.claim
+        return run_replay(start.cassette, options)
     from ext_recorder.cli.cassette_names import release, reserved
     from ext_recorder.errors import RecorderError
     from ext_recorder.run.children import started
