@@ -1,4 +1,4 @@
-"""Choice between recorded sessions of one command: a child that a host starts in parallel does not know which it is.
+"""Choice between recorded sessions of one command: for children that a host starts in parallel.
 
 Such sessions begin alike, so a child begins with any of them. If the host sends a message that this session does not
 have, the child continues with another session, in which the host has sent the same messages until then. The host knows

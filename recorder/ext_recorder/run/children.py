@@ -200,7 +200,7 @@ class Children:
 
 
 class Start:
-    """What one start of a child does.
+    """Action for one start of a child.
 
     Attributes:
         action: record the child, replay it, or only run it.
@@ -273,7 +273,7 @@ def join(name: str, command: Sequence[str]) -> Start | None:
     if recorded is not None and (name in session["real"] or name not in recorded):
         return Start("run", name, command)
     values = {option: _texts(value) for option, value in session["values"].items()}
-    # The host may have removed a variable that the user wants to have redacted.
+    # The host may have removed a variable of --redact.
     rules = values.get("redact", ())
     values["redact"] = tuple(rule for rule in rules if not rule.isidentifier() or rule in os.environ)
     if recorded is None:

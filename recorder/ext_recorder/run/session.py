@@ -83,7 +83,7 @@ def _record(folder: RecordingFolder, command: Sequence[str], options: RunOptions
     partial = folder.begin()
     redaction = options.redact or Redaction()
     started, recorded = time.monotonic(), time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-    session = Session(of_environment(os.environ))
+    session = Session(of_environment(os.environ), has_children=bool(wrapping.commands))
 
     def work(context: WorkerContext) -> WorkerOutcome:
         from ext_recorder.http.worker import record
@@ -171,10 +171,12 @@ class Session:
 
     Args:
         kubeconfig: of the command.
+        has_children: children are recorded that are not there on replay, nor are the servers that they run: these are
+            recorded, too. A server of the command itself, on another port each time, is passed on replay.
     """
 
-    def __init__(self, kubeconfig: Kubeconfig) -> None:
-        outside = open_ports()  # before our own
+    def __init__(self, kubeconfig: Kubeconfig, *, has_children: bool = False) -> None:
+        outside = None if has_children else open_ports()  # before our own
         self._main = open_listener()
         self._kubeconfig = kubeconfig
         self._routes = kubeconfig.routes()

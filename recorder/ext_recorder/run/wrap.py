@@ -223,7 +223,7 @@ class Wrapping:
         return f"{SHIMS}/{name}"
 
     def _refer(self, file: _File, node: yaml.Node | None) -> None:
-        """Let a copy refer to the copy of another file."""
+        """Change the path of another file to that of its copy."""
         if node is None or not _text(node):
             return
         path = file.path.resolve().parent / _text(node)

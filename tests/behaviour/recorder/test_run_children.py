@@ -1,0 +1,225 @@
+"""`run --wrap`: children of a command have a cassette each, and are replayed without their programs."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+import yaml
+
+from tests.support.host import PATIENCE_S
+from tests.support.recorder_process import RECORDER
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+# Opens a conversation, whose id is another one each time, and adds the numbers that belong to it.
+CHILD = """
+import json, os, sys
+own = os.urandom(8).hex()
+for line in sys.stdin:
+    message = json.loads(line)
+    params = message.get("params", {})
+    if message["method"] == "open":
+        result = {"conversation": own}
+    else:
+        assert params["conversation"] == own
+        result = {"conversation": own, "sum": sum(params["of"]), "args": sys.argv[1:]}
+    print(json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": result}), flush=True)
+"""
+# Starts each server twice, in parallel, and sends them different requests; REVERSED: in the other order.
+HOST = """
+import json, os, signal, subprocess, sys
+
+def start(server):
+    env = {"PATH": os.environ["PATH"], **server.get("env", {})} if os.environ.get("STRIPPED") else None
+    command = [server["command"], *server.get("args", [])]
+    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=env)
+
+def ask(child, method, **params):
+    child.stdin.write(json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}) + "\\n")
+    child.stdin.flush()
+    answer = json.loads(child.stdout.readline())
+    return answer.get("result", answer.get("error"))
+
+config = json.load(open(sys.argv[1].removeprefix("--config=")))
+numbers = (2, 1) if os.environ.get("REVERSED") else (1, 2)
+for name, server in config["mcpServers"].items():
+    children = {number: start(server) for number in numbers}
+    opened = {number: ask(child, "open")["conversation"] for number, child in children.items()}
+    sums = {number: ask(child, "sum", of=[number], conversation=opened[number]) for number, child in children.items()}
+    for number in (1, 2):
+        assert sums[number].pop("conversation") == opened[number]
+        print(name, number, sums[number])
+    for child in children.values():
+        if os.environ.get("KILL"):
+            child.kill()
+        child.stdin.close()
+        child.wait()
+"""
+
+
+class Run:
+    """Result of a run."""
+
+    def __init__(self, folder: Path, *words: str, **environ: str) -> None:
+        done = subprocess.run(
+            [*RECORDER, "run", *words],
+            cwd=folder,
+            env={**os.environ, **environ},
+            capture_output=True,
+            timeout=PATIENCE_S,
+            text=True,
+            check=False,
+        )
+        self.code, self.out, self.err = done.returncode, done.stdout, done.stderr
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """Return a folder with a host, a child, and a configuration of two servers."""
+    (tmp_path / "child.py").write_text(CHILD)
+    (tmp_path / "host.py").write_text(HOST)
+    server = {"command": sys.executable, "args": ["child.py", "x"]}
+    (tmp_path / "mcp.json").write_text(json.dumps({"mcpServers": {"sum": server, "add up": server}}))
+    return tmp_path
+
+
+COMMAND = ("rec", "--", sys.executable, "host.py", "--config=mcp.json")
+EXPECTED = "".join(f"{name} {n} {{'sum': {n}, 'args': ['x']}}\n" for name in ("sum", "add up") for n in (1, 2))
+
+
+def header(project: Path) -> dict[str, object]:
+    return dict(yaml.safe_load((project / "rec" / "recording.yaml").read_text()))
+
+
+def test_children_in_parallel_are_replayed_in_another_order_without_their_programs(project: Path) -> None:
+    before = (project / "mcp.json").read_text()
+    recorded = Run(project, "--wrap", "mcp.json", *COMMAND, STRIPPED="1")
+    assert (recorded.code, recorded.out) == (0, EXPECTED), recorded.err
+    assert (project / "mcp.json").read_text() == before
+    children = header(project)["children"]
+    assert isinstance(children, list)
+    assert [(child["name"], child["command"][1:]) for child in children] == [
+        ("sum", ["child.py", "x"]),
+        ("add-up", ["child.py", "x"]),
+    ]
+    assert sorted(path.name for path in (project / "rec" / "children").iterdir()) == [
+        "add-up-2.yaml", "add-up.yaml", "sum-2.yaml", "sum.yaml",
+    ]  # fmt: skip
+    assert str(project) not in "".join(path.read_text() for path in (project / "rec").rglob("*.yaml"))
+    (project / "child.py").unlink()
+    for environ in ({}, {"REVERSED": "1"}, {"STRIPPED": "1"}):
+        replayed = Run(project, "--mode", "none", *COMMAND, **environ)
+        assert (replayed.code, replayed.out) == (0, EXPECTED), replayed.err
+        assert "replayed 4 of 4 sessions" in replayed.err
+
+
+def test_children_are_recorded_and_run_by_choice(project: Path) -> None:
+    assert Run(project, "--wrap", "mcp.json", "--only", "sum", *COMMAND).out == EXPECTED
+    assert [path.name[:3] for path in (project / "rec" / "children").iterdir()] == ["sum", "sum"]
+    assert Run(project, *COMMAND).out == EXPECTED  # the other one runs
+    (project / "child.py").write_text(CHILD.replace("sum(params", "7 + sum(params"))
+    changed = EXPECTED.replace("'sum': 2", "'sum': 9").replace("'sum': 1", "'sum': 8")
+    assert Run(project, *COMMAND).out == "".join(EXPECTED.splitlines(keepends=True)[:2]) + "".join(
+        changed.splitlines(keepends=True)[2:]
+    )
+    real = Run(project, "--real", "sum", *COMMAND)
+    assert (real.code, real.out) == (0, changed)
+    wrong = Run(project, "--real", "some", *COMMAND)
+    assert (wrong.code, wrong.err) == (
+        2, "ext-recorder: --real some: no such child; children of this command: add-up, sum\n",
+    )  # fmt: skip
+
+
+def test_a_difference_of_a_child_is_one_of_the_run(project: Path) -> None:
+    assert Run(project, "--wrap", "mcp.json", *COMMAND).code == 0
+    host = (project / "host.py").read_text()
+    (project / "host.py").write_text(host.replace("of=[number]", "of=[number, 5]").replace("sums[number].pop", "str"))
+    replayed = Run(project, *COMMAND)
+    assert replayed.code == 3, replayed.err
+    assert "children/sum.yaml: request sum" in replayed.err or "children/sum-2.yaml: request sum" in replayed.err
+    (project / "host.py").write_text(host.replace("for number in numbers}", "for number in (1, 2, 3)}"))
+    replayed = Run(project, *COMMAND)
+    assert "child sum: started more often than recorded (2 sessions)" in replayed.err
+
+
+def test_a_child_that_its_host_kills_is_recorded(project: Path) -> None:
+    recorded = Run(project, "--wrap", "mcp.json", *COMMAND, KILL="1")
+    assert (recorded.code, recorded.out) == (0, EXPECTED), recorded.err
+    assert not list((project / "rec").rglob("*.partial"))
+    replayed = Run(project, *COMMAND, KILL="1")
+    assert replayed.out == EXPECTED, replayed.err
+
+
+def test_a_shim_of_the_user_takes_part(project: Path) -> None:
+    shim = [
+        *RECORDER,
+        "shim",
+        "--redact",
+        "key:x",
+        "./shim",
+        "elsewhere/{args}-sum.yaml",
+        "--",
+        sys.executable,
+        "child.py",
+    ]
+    subprocess.run(shim, cwd=project, check=True, capture_output=True)
+    (project / "mcp.json").write_text(json.dumps({"mcpServers": {"sum": {"command": "./shim", "args": ["x"]}}}))
+    expected = "".join(EXPECTED.splitlines(keepends=True)[:2])
+    assert Run(project, *COMMAND).out == expected
+    assert not (project / "elsewhere").exists()
+    assert sorted(path.name for path in (project / "rec" / "children").iterdir()) == ["sum-2.yaml", "sum.yaml"]
+    (project / "child.py").unlink()
+    replayed = Run(project, *COMMAND, REVERSED="1")
+    assert (replayed.code, replayed.out) == (0, expected), replayed.err
+
+
+# Starts the extension of an Eval and runs one command with it, as mcpchecker does.
+EVAL_HOST = """
+import json, pathlib, subprocess, sys, yaml
+file = pathlib.Path(sys.argv[1]).absolute()
+config = yaml.safe_load(file.read_text())["config"]
+agent = yaml.safe_load((file.parent / config["agent"]["path"]).read_text())
+print(config["extensions"]["shell"]["config"], agent["commands"], (file.parent / config["taskSets"][0]["glob"]))
+program = file.parent / config["extensions"]["shell"]["package"]
+child = subprocess.Popen([program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+for number, (method, params) in enumerate([
+    ("initialize", {"protocolVersion": "0.0.1", "config": {}}),
+    ("execute", {"operation": "run", "args": {"command": "date +%s%N"}, "context": {"workdir": sys.argv[2]}}),
+    ("shutdown", {}),
+]):
+    child.stdin.write(json.dumps({"jsonrpc": "2.0", "id": number, "method": method, "params": params}) + "\\n")
+    child.stdin.flush()
+    result = json.loads(child.stdout.readline())["result"]
+    if method == "execute":
+        print(result["success"], result["outputs"]["stdout"])
+child.stdin.close()
+assert child.wait() == 0
+"""
+
+
+def test_an_extension_of_an_eval_is_replayed_without_its_program(tmp_path: Path) -> None:
+    evals = tmp_path / "evals"
+    evals.mkdir()
+    (tmp_path / "host.py").write_text(EVAL_HOST)
+    (evals / "ext-shell").write_text(f'#!/bin/sh\nexec {sys.executable} -P -m ext_shell "$@"\n')
+    (evals / "ext-shell").chmod(0o755)
+    (evals / "agent.yaml").write_text("kind: Agent\ncommands: {runPrompt: echo}\n")
+    (evals / "eval.yaml").write_text(
+        "kind: Eval # ours\nconfig:\n  agent: {type: file, path: agent.yaml}\n  extensions:\n    shell:\n"
+        "      package: ./ext-shell # built\n      config: {a: '1e3', b: yes}\n  taskSets: [{glob: '*/task.yaml'}]\n"
+    )
+    command = ("rec", "--", sys.executable, "host.py", "evals/eval.yaml", str(tmp_path))
+    recorded = Run(tmp_path, "--wrap", "evals/eval.yaml", *command)
+    assert recorded.code == 0, recorded.err
+    about, output = recorded.out.splitlines()[:2]
+    assert about == f"{{'a': '1e3', 'b': True}} {{'runPrompt': 'echo'}} {evals}/*/task.yaml"
+    assert output.startswith("True ")
+    (evals / "ext-shell").unlink()
+    replayed = Run(tmp_path, "--mode", "none", *command)
+    assert (replayed.code, replayed.out) == (0, recorded.out), replayed.err
