@@ -186,16 +186,17 @@ file = pathlib.Path(sys.argv[1]).absolute()
 config = yaml.safe_load(file.read_text())["config"]
 agent = yaml.safe_load((file.parent / config["agent"]["path"]).read_text())
 print(config["extensions"]["shell"]["config"], agent["commands"], (file.parent / config["taskSets"][0]["glob"]))
+context = {"workdir": sys.argv[2], "phase": "setup"}
 program = file.parent / config["extensions"]["shell"]["package"]
 child = subprocess.Popen([program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 for number, (method, params) in enumerate([
     ("initialize", {"protocolVersion": "0.0.1", "config": {}}),
-    ("execute", {"operation": "run", "args": {"command": "date +%s%N"}, "context": {"workdir": sys.argv[2]}}),
+    ("execute", {"operation": "run", "args": {"command": ["date", "+%s%N"]}, "context": context}),
     ("shutdown", {}),
 ]):
     child.stdin.write(json.dumps({"jsonrpc": "2.0", "id": number, "method": method, "params": params}) + "\\n")
     child.stdin.flush()
-    result = json.loads(child.stdout.readline())["result"]
+    result = next(answer for line in child.stdout if "id" in (answer := json.loads(line)))["result"]
     if method == "execute":
         print(result["success"], result["outputs"]["stdout"])
 child.stdin.close()
