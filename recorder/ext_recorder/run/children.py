@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import sys
 from contextlib import suppress
+from itertools import zip_longest
 
 from ext_recorder.errors import RecorderError, UsageError
 from ext_sdk.core.wire.json_codec import dumps, loads
@@ -178,7 +179,8 @@ class Children:
             if isinstance(differences := line.get("told"), list):
                 label = os.path.relpath(str(line.get("cassette")), self._recording)
                 told[str(line.get("session"))] = [f"{label}: {text}" for text in differences]
-        problems += [text for texts in told.values() for text in texts]
+        ranks = zip_longest(*told.values(), fillvalue="")  # the first of each session, before the second of any
+        problems += [text for rank in ranks for text in rank if text]
         sessions = {
             path.rpartition("/")[2]: child.name
             for child in self._recorded or ()

@@ -53,6 +53,8 @@ ORDER = Option(
     default="any",
 )
 IGNORE = ignore("JSON pointer to a value in messages of children, such as /params/args/seed, or in HTTP requests")
+# Ports of loopback: hosts run servers of their own, such as MCP servers for an agent, at other ports each time.
+OWN_PORTS = r"(?<=//127\.0\.0\.1:)\d+|(?<=//localhost:)\d+|(?<=//\[::1\]:)\d+"
 # Options of `replay` and `record` for each child.
 FOR_CHILDREN = (ORDER, IGNORE, MASK, REPEAT, SPEED, BIND, *REDACTING)
 
@@ -70,6 +72,7 @@ def run(values: Values) -> int:
         rules.require()
     of_messages = tuple(word for word in values["match-on"] if word not in WORDS or word in {"method", "params"})
     children = {option.name: values[option.name] for option in FOR_CHILDREN} | {"match-on": of_messages}
+    children["mask"] = (*children["mask"], OWN_PORTS)
     options = RunOptions(
         mode=value_of(values, "mode"),
         bind=bindings(values),
@@ -107,7 +110,8 @@ recording. With --only, it is the only one that is recorded.
     ext-recorder run --real kubernetes recordings/create-pod -- mcpchecker check eval.yaml
     ext-recorder run --wrap eval.yaml --only kubernetes recordings/kubernetes -- mcpchecker check eval.yaml
 
---ignore, --mask and --match-on apply to the messages of children and to HTTP requests. Secrets are replaced before
+--ignore, --mask and --match-on apply to the messages of children and to HTTP requests. Ports in URLs of loopback may
+differ in messages of children, because hosts start servers of their own at any free port. Secrets are replaced before
 anything is written to disk; --redact and --redact-except adjust this.
 """,
     run,
