@@ -5,6 +5,8 @@ A function builds options whose help differs from command to command. Options of
 
 from __future__ import annotations
 
+import os
+
 from ext_recorder.protocols import NAMES
 from ext_recorder.record.config import MODES
 
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
     from ext_recorder.errors import UsageError
     from ext_recorder.messages.provenance import Live
     from ext_recorder.messages.redaction import Redaction
+    from ext_recorder.run.children import Start
 
     from . import Values
 
@@ -122,6 +125,33 @@ def output(values: Values) -> str:
     from ext_recorder.errors import UsageError
 
     raise UsageError("expected the cassette to write: -o FILE")
+
+
+RUN = "EXT_RECORDER_RUN"  # `run.children.VARIABLE`; that module is imported only if the variable is set
+
+
+def start_of_shim(values: Values) -> Start | None:
+    """Return the action for a child that a shim starts within `ext-recorder run`; None in all other cases.
+
+    Raises:
+        UsageError: on replay, the recording has no such session.
+    """
+    if not values["passed"] or RUN not in os.environ or values["listen"]:
+        return None
+    from ext_recorder.run.children import join, name_of
+
+    return join(name_of(value_of(values, "CASSETTE")), values["COMMAND"])
+
+
+def values_of_child(values: Values, start: Start) -> Values:
+    """Return the values of a shim, with those of the run: lists are concatenated, single values of the shim apply."""
+    single = (ORDER.name, SPEED.name, MATCH_ON.name)
+    added = {
+        name: value if name in single else (*values[name], *value)
+        for name, value in start.values.items()
+        if name in values and not (name in single and name in values[GIVEN])
+    }
+    return values | added | {"http": ()}
 
 
 def behind(values: Values, words: str, what: str = "the command") -> tuple[str, ...]:

@@ -32,6 +32,9 @@ if TYPE_CHECKING:
         def choose(self, cassette: str) -> None:
             """Note that this session is played from now on."""
 
+        def remaining(self) -> str:
+            """Return the session that is played now, or, if another child plays it, one that no child plays."""
+
 
 LINES = "ndjson"  # the framing whose messages can be translated, since no length precedes them
 TOKEN_CHARS = range(4, 200)  # length of a string in which two sessions may differ
@@ -129,9 +132,17 @@ class Choice:
                 self._alternatives.choose(path)
                 self._settled(path, player)
                 return player, actions
-        player, actions = self._opened(self._path)
+        # None has the message. The report is to name a session that no other child plays.
+        path = self._alternatives.remaining()
+        player, actions = self._opened(path)
         player.diverges = False
-        self._fits(player, actions, said, ended=ended)
+        if path == self._path or not self._fits(player, actions, said, ended=ended):
+            player, actions = self._opened(self._path)
+            player.diverges = False
+            self._fits(player, actions, said, ended=ended)
+        else:
+            self._path = path
+            self._alternatives.choose(path)
         self._settled(self._path, player)
         return player, actions
 

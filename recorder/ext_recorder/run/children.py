@@ -174,11 +174,14 @@ class Children:
         """Return True if the replay did not differ from the recording, and lines for the summary."""
         claimed = set(os.listdir(f"{self._folder}/{CLAIMS}"))  # noqa: PTH208
         problems = [str(start["problem"]) for start in _lines(f"{self._folder}/{STARTS}") if "problem" in start]
+        begun = set()
         told: dict[str, list[str]] = {}  # the last line of a session has all of its differences
         for line in _lines(f"{self._folder}/{REPORT}"):
+            begun.add(str(line.get("cassette")).rpartition("/")[2])
             if isinstance(differences := line.get("told"), list):
                 label = os.path.relpath(str(line.get("cassette")), self._recording)
                 told[str(line.get("session"))] = [f"{label}: {text}" for text in differences]
+        problems += [f"{file}: could not be replayed" for file in sorted(claimed - begun)]
         ranks = zip_longest(*told.values(), fillvalue="")  # the first of each session, before the second of any
         problems += [text for rank in ranks for text in rank if text]
         sessions = {
@@ -187,7 +190,11 @@ class Children:
             for path in child.cassettes
             if self.is_wanted(child.name)
         }
-        problems += [f"{file}: child {name} was not started" for file, name in sessions.items() if file not in claimed]
+        problems += [
+            f"{file}: no child {name} has replayed this session"
+            for file, name in sessions.items()
+            if file not in claimed
+        ]
         lines = problems[:SHOWN]
         if len(problems) > SHOWN:
             lines.append(f"and {len(problems) - SHOWN} more differences of children")
@@ -323,17 +330,23 @@ class Claim:
 
     def choose(self, cassette: str) -> None:
         """Release the session, and claim another one, also if it was claimed by a process that began with any."""
-        file = self._file(self.cassette)
-        with suppress(OSError):
-            with open(file, encoding="ascii") as claim:  # noqa: PTH123
-                is_ours = claim.read() == str(os.getpid())
-            if is_ours:
-                os.unlink(file)  # noqa: PTH108
+        if self._is_ours():
+            os.unlink(self._file(self.cassette))  # noqa: PTH108
         if not self._take(cassette):
             new = f"{self._file(cassette)}.{os.getpid()}"
             _write(new, str(os.getpid()))
             os.replace(new, self._file(cassette))  # noqa: PTH105
         self.cassette = cassette
+
+    def remaining(self) -> str:
+        """Return the session, or one that no process replays, if another process replays the session."""
+        others = [cassette for cassette in self.others() if not os.path.exists(self._file(cassette))]  # noqa: PTH110
+        return self.cassette if self._is_ours() or not others else others[0]
+
+    def _is_ours(self) -> bool:
+        with suppress(OSError), open(self._file(self.cassette), encoding="ascii") as claim:  # noqa: PTH123
+            return claim.read() == str(os.getpid())
+        return False
 
     def _take(self, cassette: str) -> bool:
         """Claim a session. Return False if another process has claimed it."""

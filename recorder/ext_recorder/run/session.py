@@ -126,7 +126,8 @@ def _replay(folder: RecordingFolder, command: Sequence[str], options: RunOptions
     wrapping = Wrapping(options.children.wrap or header.wrap, command, children.is_wanted)
     options.children.check({*wrapping.known, *(child.name for child in header.children)})
     started = time.monotonic()
-    remarks = []
+    running = [name for name in wrapping.known if name not in wrapping.commands]
+    remarks = [f"run, not replayed: {', '.join(running)}"] if running else []
     if options.mode == "none":
         reason = isolate()
         remarks.append(f"not isolated from the network: {reason}" if reason else "without any network but loopback")

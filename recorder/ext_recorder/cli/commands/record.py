@@ -21,7 +21,9 @@ from ext_recorder.cli.options import (
     check_playing,
     live,
     redaction,
+    start_of_shim,
     value_of,
+    values_of_child,
 )
 
 TYPE_CHECKING = False
@@ -34,7 +36,6 @@ if TYPE_CHECKING:
     from ext_recorder.record.config import RecordingConfig
     from ext_recorder.run.children import Start
 
-RUN = "EXT_RECORDER_RUN"  # `run.children.VARIABLE`, whose module is imported if it is set
 DETERMINISTIC = Option(
     "deterministic",
     "Values of the child to record and repeat on replay --http: time, uuid, random, or secrets (os.urandom; the file "
@@ -53,7 +54,7 @@ DIR = Option(
 
 def run(values: Values) -> int:
     """Run the command. Return its exit code."""
-    if start := started_by_shim(values):
+    if start := start_of_shim(values):
         return _join(values, start)
     cassette, unique = _cassette_of(values)
     action, expected = ("record", None) if unique else _action(values, cassette)
@@ -78,37 +79,20 @@ def run(values: Values) -> int:
         raise
 
 
-def started_by_shim(values: Values) -> Start | None:
-    """Return what a child does that a shim starts within `ext-recorder run`; None in all other cases.
-
-    Raises:
-        UsageError: on replay, the recording has no such session.
-    """
-    if not values["passed"] or RUN not in os.environ or values["listen"]:
-        return None
-    from ext_recorder.run.children import join, name_of
-
-    return join(name_of(value_of(values, "CASSETTE")), values["COMMAND"])
-
-
 def _join(values: Values, start: Start) -> int:
     """Record, replay or run a child as a part of a recorded command. Return its exit code."""
     if start.action == "run":
         os.execvp(start.command[0], start.command)  # noqa: S606
-    given = {name: value for name, value in start.values.items() if name in values}
-    values = values | given | {"COMMAND": start.command, "CASSETTE": (start.cassette,), "http": ()}
     if start.action == "replay":
         from ext_recorder.cli.commands import replay
-        from ext_recorder.replay.replay import run_replay
 
-        options = replay.options_of(values)
-        options.alternatives = start.claim
-        return run_replay(start.cassette, options)
+        return replay.run_child(values, start)
     from ext_recorder.cli.cassette_names import release, reserved
     from ext_recorder.errors import RecorderError
     from ext_recorder.run.children import started
 
     cassette = reserved(start.cassette)
+    values = values_of_child(values, start) | {"COMMAND": start.command}
     try:
         started(start.name, cassette)
         return _record(values, cassette, None, unique=True)

@@ -27,7 +27,9 @@ from ext_recorder.cli.options import (
     live,
     redaction,
     speed,
+    start_of_shim,
     value_of,
+    values_of_child,
 )
 
 TYPE_CHECKING = False
@@ -35,10 +37,13 @@ if TYPE_CHECKING:
     from ext_recorder.cli import Values
     from ext_recorder.messages.provenance import Live
     from ext_recorder.replay.replay import Options
+    from ext_recorder.run.children import Start
 
 
 def run(values: Values) -> int:
     """Run the command. Return its exit code."""
+    if (start := start_of_shim(values)) and start.action == "replay":
+        return run_child(values, start)
     if values["http"]:
         return _run_http(values)
     if values["connect"]:
@@ -70,6 +75,15 @@ def run_recorded(values: Values, command: Live | None) -> int:
     from ext_recorder.replay.replay import run_replay
 
     return run_replay(cassette, options_of(values, command))
+
+
+def run_child(values: Values, start: Start) -> int:
+    """Replay a child as a part of a recorded command. Return its exit code."""
+    from ext_recorder.replay.replay import run_replay
+
+    options = options_of(values_of_child(values, start))
+    options.alternatives = start.claim
+    return run_replay(start.cassette, options)
 
 
 def options_of(values: Values, command: Live | None = None) -> Options:
