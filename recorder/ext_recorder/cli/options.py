@@ -140,7 +140,8 @@ def start_of_shim(values: Values) -> Start | None:
         return None
     from ext_recorder.run.children import join, name_of
 
-    return join(name_of(value_of(values, "CASSETTE")), values["COMMAND"])
+    passed = live(values).passed
+    return join(name_of(value_of(values, "CASSETTE")), values["COMMAND"], passed)
 
 
 def values_of_child(values: Values, start: Start) -> Values:

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
     from typing import Any, Literal
 
+    from ext_recorder.messages.provenance import Live
+
 VARIABLE = "EXT_RECORDER_RUN"  # the folder of the session
 SESSION, STARTS, REPORT, CLAIMS = "children.json", "starts.ndjson", "report.ndjson", "claims"
 SHIMS, LAUNCHER = "shims", "ext-recorder"  # in the folder of the session
@@ -101,7 +103,7 @@ class Children:
         self._recording = self._folder = ""
 
     def is_wanted(self, name: str) -> bool:
-        """Return True if a child goes through the recorder; False if it runs as without it."""
+        """Return True if a child is recorded or replayed; False if it runs as without the recorder."""
         if self._options.only and name not in self._options.only:
             return False
         if self._recorded is None:
@@ -163,7 +165,7 @@ class Children:
                 found.setdefault((name, command), []).append(os.path.relpath(cassette, self._recording))
         children = [Child(name, command, cassettes) for (name, command), cassettes in found.items()]
         named = {child.name for child in children}
-        children += [Child(name) for name in wrapped if name not in named]
+        children += [Child(name) for name in wrapped if name not in named and self.is_wanted(name)]
         if sessions := sum(len(child.cassettes) for child in children):
             lines.append(
                 f"recorded {_counted(sessions)} of {', '.join(dict.fromkeys(child.name for child in children))}"
@@ -254,12 +256,13 @@ def plain(name: str) -> str:
     return kept.strip(".-") or "child"
 
 
-def join(name: str, command: Sequence[str]) -> Start | None:
+def join(name: str, command: Sequence[str], passed: int) -> Start | None:
     """Return what the start of a child does in the run that EXT_RECORDER_RUN names.
 
     Args:
         name: of the child.
         command: the words that the shim has, and that the host passes.
+        passed: number of the latter; if these are all, a shim of the user may have no words.
 
     Returns:
         None if there is no run.
@@ -273,9 +276,12 @@ def join(name: str, command: Sequence[str]) -> Start | None:
             session: dict[str, Any] = loads(file.read())  # type: ignore[assignment]  # we have written it
     except FileNotFoundError:
         return None  # the run has ended
-    command = (*_texts(session["commands"].get(name)), *command)
+    if name in session["commands"]:
+        command, passed = (*_texts(session["commands"][name]), *command), -1
     for variable, value in session["environ"].items():
         os.environ.setdefault(variable, value)
+    from ext_recorder.messages.provenance import Live
+
     recorded: Mapping[str, list[str]] | None = session["recorded"]
     if session["only"] and name not in session["only"]:
         return Start("run", name, command)
@@ -289,7 +295,7 @@ def join(name: str, command: Sequence[str]) -> Start | None:
         return Start("record", name, command, cassette=f"{session['cassettes']}/{name}.yaml", values=values)
     values |= {"report": (f"{folder}/{REPORT}",), "quiet": ("",)}
     try:
-        claim = Claim(folder, name, _of_command(name, recorded[name], command))
+        claim = Claim(folder, name, _of_command(name, recorded[name], Live(command, passed=passed)))
         return Start("replay", name, command, cassette=claim.cassette, values=values, claim=claim)
     except UsageError as error:
         _append(f"{folder}/{STARTS}", {"name": name, "problem": str(error)})
@@ -363,18 +369,18 @@ class Claim:
 _AGAIN = "record the command again with --mode all, or run the child with --real"
 
 
-def _of_command(name: str, cassettes: Sequence[str], command: Sequence[str]) -> list[str]:
+def _of_command(name: str, cassettes: Sequence[str], live: Live) -> list[str]:
     """Return the recorded sessions of a command. Raises UsageError if there are none."""
     from ext_recorder.cassette.reader import Reader
-    from ext_recorder.messages.provenance import Live, check, shown
+    from ext_recorder.messages.provenance import check, shown
 
-    live, same = Live(command), []
+    same = []
     for cassette in cassettes:
         with Reader(cassette) as reader, suppress(UsageError):
             check(cassette, reader.header, live)
             same.append(cassette)
     if not same:
-        raise UsageError(f"child {name}: not recorded with this command: {shown(command)}; {_AGAIN} {name}")
+        raise UsageError(f"child {name}: not recorded with this command: {shown(live.command)}; {_AGAIN} {name}")
     return same
 
 

@@ -77,9 +77,9 @@ def run(path: str, command: Sequence[str], options: RunOptions) -> NoReturn:
 
 def _record(folder: RecordingFolder, command: Sequence[str], options: RunOptions) -> NoReturn:
     children = Children(options.children, None)
-    wrapping = Wrapping(options.children.wrap, command, children.is_wanted)
+    wrapping = Wrapping(options.children.wrap, command)
     if options.children.wrap:
-        options.children.check(wrapping.known)
+        options.children.check(wrapping.commands)
     partial = folder.begin()
     redaction = options.redact or Redaction()
     started, recorded = time.monotonic(), time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
@@ -123,10 +123,10 @@ def _replay(folder: RecordingFolder, command: Sequence[str], options: RunOptions
             "it again with --mode all"
         )
     children = Children(options.children, header.children)
-    wrapping = Wrapping(options.children.wrap or header.wrap, command, children.is_wanted)
-    options.children.check({*wrapping.known, *(child.name for child in header.children)})
+    wrapping = Wrapping(options.children.wrap or header.wrap, command)
+    options.children.check({*wrapping.commands, *(child.name for child in header.children)})
     started = time.monotonic()
-    running = [name for name in wrapping.known if name not in wrapping.commands]
+    running = [name for name in wrapping.commands if not children.is_wanted(name)]
     remarks = [f"run, not replayed: {', '.join(running)}"] if running else []
     if options.mode == "none":
         reason = isolate()

@@ -87,22 +87,18 @@ class Wrapping:
     Args:
         files: values of `--wrap`.
         command: command line of the host, which names these files.
-        is_wanted: returns False for a child that the host starts without the recorder.
 
     Attributes:
-        known: the names of all children.
-        commands: the children that go through the recorder, each with the words that the host does not pass.
+        commands: the children by name, each with the words that the host does not pass.
         remarks: on children that cannot be recorded.
 
     Raises:
         UsageError: a file is not of a known form, or the command does not name it.
     """
 
-    def __init__(self, files: Sequence[str], command: Sequence[str], is_wanted: Callable[[str], bool]) -> None:
-        self.known: list[str] = []
+    def __init__(self, files: Sequence[str], command: Sequence[str]) -> None:
         self.commands: dict[str, tuple[str, ...]] = {}
         self.remarks: list[str] = []
-        self._is_wanted = is_wanted
         self._files: dict[str, _File] = {}  # by real path
         self._command = list(command)
         self._given = {os.path.realpath(file): file for file in files}
@@ -111,9 +107,9 @@ class Wrapping:
                 raise UsageError(f"--wrap {file}: COMMAND does not name this file, so the host cannot be given a copy")
             if path in self._files:
                 continue  # another file refers to it
-            before = len(self.known)
+            before = len(self.commands)
             self._add(Path(file))
-            if len(self.known) == before and not self._files[path].has_changes():
+            if len(self.commands) == before and not self._files[path].has_changes():
                 expected = "an Eval or Agent file of mcpchecker, or `mcpServers` or `servers`"
                 raise UsageError(f"--wrap {file}: no children that use stdio found; expected {expected}")
 
@@ -178,10 +174,8 @@ class Wrapping:
             return
         program = os.path.join(file.path.resolve().parent, os.path.expanduser(program))  # noqa: PTH111, PTH118
         program = os.path.normpath(program)
-        if shim := self._shim(name, "extension", (program,)):
-            file.replace(package, lambda session: json.dumps(f"{session}/{shim}"))
-        else:
-            file.replace(package, lambda _: json.dumps(program))
+        shim = self._shim(name, "extension", (program,))
+        file.replace(package, lambda session: json.dumps(f"{session}/{shim}"))
 
     def _add_server(self, file: _File, name: str, server: yaml.Node | None, key: str, kind: str) -> None:
         """Add a child whose command and arguments are two values: the shim gets both as its arguments."""
@@ -189,8 +183,6 @@ class Wrapping:
         if not _text(command) or command is None or _text(_value(server, "disabled")) == "true":
             return
         shim = self._shim(name, kind, ())
-        if not shim:
-            return
         program = json.dumps(_text(command))
         further = ""
         if isinstance(args, yaml.SequenceNode) and args.value and not args.flow_style:
@@ -208,17 +200,14 @@ class Wrapping:
         file.replace(command, lambda session: json.dumps(f"{session}/{shim}") + further)
 
     def _shim(self, name: str, kind: str, command: tuple[str, ...]) -> str:
-        """Return the shim of a child, as a path in the folder of the session; "" if the child needs none."""
+        """Return the shim of a child, as a path in the folder of the session."""
         base = name = plain(name)
-        if name in self.known:  # an extension and an MCP server, for example
+        if name in self.commands:  # an extension and an MCP server, for example
             name = base = f"{base}-{kind}"
         number = 1
-        while name in self.known:
+        while name in self.commands:
             number += 1
             name = f"{base}-{number}"
-        self.known.append(name)
-        if not self._is_wanted(name):
-            return ""
         self.commands[name] = command
         return f"{SHIMS}/{name}"
 

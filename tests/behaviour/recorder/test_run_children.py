@@ -6,6 +6,8 @@ import json
 import os
 import subprocess
 import sys
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING
 
 import pytest
@@ -177,6 +179,45 @@ def test_a_shim_of_the_user_takes_part(project: Path) -> None:
     (project / "child.py").unlink()
     replayed = Run(project, *COMMAND, REVERSED="1")
     assert (replayed.code, replayed.out) == (0, expected), replayed.err
+    only = [*RECORDER, "shim", "--mode", "none", "--force", "./shim", "elsewhere/{args}-sum.yaml"]
+    subprocess.run(only, cwd=project, check=True, capture_output=True)
+    replayed = Run(project, *COMMAND)
+    assert (replayed.code, replayed.out) == (0, expected), replayed.err
+
+
+class Counter(BaseHTTPRequestHandler):
+    """Handler that responds with the number of the request."""
+
+    count = 0
+
+    def do_GET(self) -> None:
+        Counter.count += 1
+        body = str(Counter.count).encode()
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Write nothing."""
+
+
+def test_a_child_runs_on_the_replayed_http(project: Path) -> None:
+    code = CHILD.replace("sum(params", "int(urllib.request.urlopen(sys.argv[1]).read()) + sum(params")
+    (project / "child.py").write_text(code.replace("import json, os", "import json, os, urllib.request"))
+    with ThreadingHTTPServer(("127.0.0.1", 0), Counter) as server:
+        threading.Thread(target=server.serve_forever, args=(0.01,)).start()
+        url = f"http://127.0.0.1:{server.server_port}/n"
+        servers = {"sum": {"command": sys.executable, "args": ["child.py", url]}}
+        (project / "mcp.json").write_text(json.dumps({"mcpServers": servers}))
+        recorded = Run(project, "--wrap", "mcp.json", *COMMAND, STRIPPED="1")  # even without the variables of a proxy
+        server.shutdown()
+    assert recorded.out == f"sum 1 {{'sum': 2, 'args': ['{url}']}}\nsum 2 {{'sum': 4, 'args': ['{url}']}}\n", (
+        recorded.err
+    )
+    for options in ((), ("--real", "sum")):
+        replayed = Run(project, *options, *COMMAND, STRIPPED="1")
+        assert (replayed.code, replayed.out) == (0, recorded.out), replayed.err
 
 
 # Starts the extension of an Eval and runs one command with it, as mcpchecker does.

@@ -57,7 +57,7 @@ def test_a_claim_moves_to_another_session(tmp_path: Path) -> None:
 
 def test_a_shim_outside_of_a_run_is_an_ordinary_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("EXT_RECORDER_RUN", str(tmp_path / "ended"))
-    assert join("c", ("program",)) is None
+    assert join("c", ("program",), -1) is None
     assert name_of("/cassettes/{args}-sum.yaml") == "sum"
     assert name_of("my cassette.yaml") == "my-cassette"
     assert name_of("{time}-{pid}.yaml") == "child"

@@ -12,16 +12,13 @@ from ext_recorder.errors import UsageError
 from ext_recorder.run.wrap import Wrapping
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from pathlib import Path
 
-EVERY: Callable[[str], bool] = lambda _name: True  # noqa: E731
 
-
-def copy_of(file: Path, wanted: Callable[[str], bool] = EVERY) -> tuple[Wrapping, str]:
+def copy_of(file: Path) -> tuple[Wrapping, str]:
     """Return the wrapping of a file, and the text of its copy."""
     session = file.parent / "session"
-    wrapping = Wrapping([str(file)], ["host", f"--config={file}"], wanted)
+    wrapping = Wrapping([str(file)], ["host", f"--config={file}"])
     (host, option) = wrapping.write(str(session))
     assert host == "host"
     assert option == f"--config={session}/config/1/{file.name}"
@@ -58,8 +55,8 @@ def test_servers_in_yaml_and_in_a_project(tmp_path: Path) -> None:
         "      one:\n        command: a # program\n        args:\n        - -x\n        - 2\n"
         "mcpServers:\n  two:\n    command: b\n  three: {command: c, args: }\n  four:\n    command: d\n    args:\n"
     )
-    wrapping, text = copy_of(file, lambda name: name != "three")
-    assert wrapping.known == ["two", "three", "four", "one"]
+    wrapping, text = copy_of(file)
+    assert list(wrapping.commands) == ["two", "three", "four", "one"]
     content = yaml.safe_load(text)
     shims = f"{tmp_path}/session/shims"
     assert content["projects"]["/home/ada"]["mcpServers"] == {
@@ -67,7 +64,7 @@ def test_servers_in_yaml_and_in_a_project(tmp_path: Path) -> None:
     }
     assert content["mcpServers"] == {
         "two": {"command": f"{shims}/two", "args": ["b"]},
-        "three": {"command": "c", "args": None},
+        "three": {"command": f"{shims}/three", "args": ["c"]},
         "four": {"command": f"{shims}/four", "args": ["d"]},
     }
     assert "# program" in text
@@ -124,6 +121,6 @@ def test_a_file_without_children(tmp_path: Path, text: str, problem: str | None)
     file = tmp_path / "f.json"
     file.write_text(text)
     with pytest.raises(UsageError, match=problem or "no children"):
-        Wrapping([str(file)], ["host", str(file)], EVERY)
+        Wrapping([str(file)], ["host", str(file)])
     with pytest.raises(UsageError, match="COMMAND does not name this file"):
-        Wrapping([str(file)], ["host"], EVERY)
+        Wrapping([str(file)], ["host"])
