@@ -131,7 +131,8 @@ class Eval:
         seen = set()
         for task_set in self._task_sets:
             wanted = cast("dict[str, str]", task_set.get("labelSelector", {})).items()
-            for path in sorted(self._folder.glob(str(task_set.get("glob") or task_set["path"]))):
+            pattern = self._folder / str(task_set.get("glob") or task_set["path"])  # may be absolute
+            for path in sorted(Path(pattern.anchor).glob(str(pattern.relative_to(pattern.anchor)))):
                 task = _read(path)
                 labels = cast("dict[str, str]", cast("Spec", task["metadata"]).get("labels", {})).items()
                 if path not in seen and wanted <= labels:

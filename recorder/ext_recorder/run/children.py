@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import sys
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from itertools import zip_longest
 
 from ext_recorder.errors import RecorderError, UsageError
@@ -17,7 +17,7 @@ from ext_sdk.core.wire.json_codec import dumps, loads
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
     from typing import Any, Literal
 
     from ext_recorder.messages.provenance import Live
@@ -167,23 +167,24 @@ class Children:
         named = {child.name for child in children}
         children += [Child(name) for name in wrapped if name not in named and self.is_wanted(name)]
         if sessions := sum(len(child.cassettes) for child in children):
-            lines.append(
-                f"recorded {_counted(sessions)} of {', '.join(dict.fromkeys(child.name for child in children))}"
-            )
+            names = dict.fromkeys(child.name for child in children if child.cassettes)
+            lines.append(f"recorded {_counted(sessions)} of {', '.join(names)}")
         return children, lines
 
     def replayed(self) -> tuple[bool, list[str]]:
         """Return True if the replay did not differ from the recording, and lines for the summary."""
         claimed = set(os.listdir(f"{self._folder}/{CLAIMS}"))  # noqa: PTH208
-        problems = [str(start["problem"]) for start in _lines(f"{self._folder}/{STARTS}") if "problem" in start]
+        starts = _lines(f"{self._folder}/{STARTS}")
+        problems = [str(start["problem"]) for start in starts if "problem" in start]
         begun = set()
         told: dict[str, list[str]] = {}  # the last line of a session has all of its differences
         for line in _lines(f"{self._folder}/{REPORT}"):
-            begun.add(str(line.get("cassette")).rpartition("/")[2])
+            begun.add(str(line.get("cassette")))
             if isinstance(differences := line.get("told"), list):
                 label = os.path.relpath(str(line.get("cassette")), self._recording)
                 told[str(line.get("session"))] = [f"{label}: {text}" for text in differences]
-        problems += [f"{file}: could not be replayed" for file in sorted(claimed - begun)]
+        began = [str(start["cassette"]) for start in starts if "cassette" in start]
+        problems += [f"{cassette}: could not be replayed" for cassette in began if cassette not in begun]
         ranks = zip_longest(*told.values(), fillvalue="")  # the first of each session, before the second of any
         problems += [text for rank in ranks for text in rank if text]
         sessions = {
@@ -296,6 +297,7 @@ def join(name: str, command: Sequence[str], passed: int) -> Start | None:
     values |= {"report": (f"{folder}/{REPORT}",), "quiet": ("",)}
     try:
         claim = Claim(folder, name, _of_command(name, recorded[name], Live(command, passed=passed)))
+        _append(f"{folder}/{STARTS}", {"name": name, "cassette": claim.cassette})
         return Start("replay", name, command, cassette=claim.cassette, values=values, claim=claim)
     except UsageError as error:
         _append(f"{folder}/{STARTS}", {"name": name, "problem": str(error)})
@@ -310,60 +312,77 @@ def started(name: str, cassette: str) -> None:
 class Claim:
     """Session of a recording that this process replays, and the other sessions of the same command.
 
+    A process begins with a session that no other process replays. If it turns out to be another session, it exchanges
+    its claim with the process that has claimed that one. So each process has one claim at any time.
+
     Args:
         folder: of the run.
         cassettes: all sessions of the command.
 
     Attributes:
-        cassette: the first session that no other process replays.
+        cassette: the session that is played.
 
     Raises:
         UsageError: all of them are replayed already.
     """
 
     def __init__(self, folder: str, name: str, cassettes: Sequence[str]) -> None:
-        self._folder = folder
+        self._folder = f"{folder}/{CLAIMS}"
         self._cassettes = cassettes
-        self.cassette = next(filter(self._take, cassettes), "")
-        if not self.cassette:
-            sessions = _counted(len(cassettes))
-            raise UsageError(f"child {name}: started more often than recorded ({sessions}); {_AGAIN} {name}")
+        with self._owners() as owners:
+            self.cassette = next((cassette for cassette in cassettes if not owners[cassette]), "")
+            if not self.cassette:
+                sessions = _counted(len(cassettes))
+                raise UsageError(f"child {name}: started more often than recorded ({sessions}); {_AGAIN} {name}")
+            self._write(self.cassette, str(os.getpid()))
 
     def others(self) -> Sequence[str]:
-        """Return the other sessions, those first that no process replays."""
-        others = [cassette for cassette in self._cassettes if cassette != self.cassette]
-        return sorted(others, key=lambda cassette: os.path.exists(self._file(cassette)))  # noqa: PTH110
+        """Return the other sessions: first the one that is claimed instead of that which is played, then free ones."""
+        with self._owners() as owners:
+            found = [cassette for cassette in self._cassettes if cassette != self.cassette]
+            return sorted(found, key=lambda cassette: (owners[cassette] != str(os.getpid()), bool(owners[cassette])))
 
     def choose(self, cassette: str) -> None:
-        """Release the session, and claim another one, also if it was claimed by a process that began with any."""
-        if self._is_ours():
-            os.unlink(self._file(self.cassette))  # noqa: PTH108
-        if not self._take(cassette):
-            new = f"{self._file(cassette)}.{os.getpid()}"
-            _write(new, str(os.getpid()))
-            os.replace(new, self._file(cassette))  # noqa: PTH105
+        """Claim this session, which is played from now on, and exchange claims if another process has claimed it."""
         self.cassette = cassette
+        with self._owners() as owners:
+            held = next(held for held, owner in owners.items() if owner == str(os.getpid()))
+            if held == cassette:
+                return
+            if owners[cassette]:
+                self._write(held, owners[cassette])
+            else:
+                os.unlink(self._file(held))  # noqa: PTH108
+            self._write(cassette, str(os.getpid()))
 
     def remaining(self) -> str:
-        """Return the session, or one that no process replays, if another process replays the session."""
-        others = [cassette for cassette in self.others() if not os.path.exists(self._file(cassette))]  # noqa: PTH110
-        return self.cassette if self._is_ours() or not others else others[0]
+        """Return the session that is claimed."""
+        with self._owners() as owners:
+            return next(held for held, owner in owners.items() if owner == str(os.getpid()))
 
-    def _is_ours(self) -> bool:
-        with suppress(OSError), open(self._file(self.cassette), encoding="ascii") as claim:  # noqa: PTH123
-            return claim.read() == str(os.getpid())
-        return False
+    @contextmanager
+    def _owners(self) -> Iterator[dict[str, str]]:
+        """Return the process that has claimed each session, or "", while no other process changes it."""
+        from fcntl import LOCK_EX, flock
 
-    def _take(self, cassette: str) -> bool:
-        """Claim a session. Return False if another process has claimed it."""
+        fd = os.open(self._folder, os.O_RDONLY | os.O_CLOEXEC)
         try:
-            _write(self._file(cassette), str(os.getpid()))
-        except FileExistsError:
-            return False
-        return True
+            flock(fd, LOCK_EX)
+            owners = {}
+            for cassette in self._cassettes:
+                owners[cassette] = ""
+                with suppress(FileNotFoundError), open(self._file(cassette), encoding="ascii") as file:  # noqa: PTH123
+                    owners[cassette] = file.read()
+            yield owners
+        finally:
+            os.close(fd)
+
+    def _write(self, cassette: str, owner: str) -> None:
+        with open(self._file(cassette), "w", encoding="ascii") as file:  # noqa: PTH123
+            file.write(owner)
 
     def _file(self, cassette: str) -> str:
-        return f"{self._folder}/{CLAIMS}/{cassette.rpartition('/')[2]}"
+        return f"{self._folder}/{cassette.rpartition('/')[2]}"
 
 
 _AGAIN = "record the command again with --mode all, or run the child with --real"

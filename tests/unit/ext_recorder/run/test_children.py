@@ -40,19 +40,22 @@ def test_no_two_processes_claim_one_session(tmp_path: Path) -> None:
         Claim(str(tmp_path), "c", cassettes)
 
 
-def test_a_claim_moves_to_another_session(tmp_path: Path) -> None:
+def test_claims_are_exchanged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / CLAIMS).mkdir()
     cassettes = ["/rec/a.yaml", "/rec/b.yaml", "/rec/c.yaml"]
-    claim = Claim(str(tmp_path), "c", cassettes)
-    assert (claim.cassette, claim.others()) == ("/rec/a.yaml", ["/rec/b.yaml", "/rec/c.yaml"])
-    (tmp_path / CLAIMS / "b.yaml").write_text("1")  # of another process
-    assert claim.others() == ["/rec/c.yaml", "/rec/b.yaml"]
-    claim.choose("/rec/b.yaml")
-    assert [path.name for path in (tmp_path / CLAIMS).iterdir()] == ["b.yaml"]
-    assert (tmp_path / CLAIMS / "b.yaml").read_text() == str(os.getpid())
-    (tmp_path / CLAIMS / "b.yaml").write_text("1")
-    claim.choose("/rec/c.yaml")
-    assert sorted(path.name for path in (tmp_path / CLAIMS).iterdir()) == ["b.yaml", "c.yaml"]
+    first = Claim(str(tmp_path), "c", cassettes)
+    own, other = os.getpid(), os.getpid() + 1
+    monkeypatch.setattr("os.getpid", lambda: other)
+    second = Claim(str(tmp_path), "c", cassettes)
+    assert (first.cassette, second.cassette) == ("/rec/a.yaml", "/rec/b.yaml")
+    assert second.others() == ["/rec/c.yaml", "/rec/a.yaml"]  # the free one first
+    second.choose("/rec/a.yaml")
+    monkeypatch.setattr("os.getpid", lambda: own)
+    assert (first.cassette, first.remaining()) == ("/rec/a.yaml", "/rec/b.yaml")
+    assert first.others() == ["/rec/b.yaml", "/rec/c.yaml"]  # what the other process has left first
+    first.choose("/rec/c.yaml")
+    claims = {path.name: path.read_text() for path in (tmp_path / CLAIMS).iterdir()}
+    assert claims == {"a.yaml": str(other), "c.yaml": str(own)}
 
 
 def test_a_shim_outside_of_a_run_is_an_ordinary_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
