@@ -39,21 +39,25 @@ if TYPE_CHECKING:
 LINES = "ndjson"  # the framing whose messages can be translated, since no length precedes them
 TOKEN_CHARS = range(4, 200)  # length of a string in which two sessions may differ
 WITHIN = 8  # length from which a token is also translated within a longer string
+MOST_BYTES = 16 * 1024 * 1024  # of a session, in both directions, until which another session may replace it
 
 
 class LoggedActions(ActionBuffer):
     """Action buffer that keeps the messages on stdout.
 
     Attributes:
-        log: the messages.
+        log: the messages, unless `keeps` is False.
+        logged: their number of bytes.
         live: live tokens by the recorded ones.
     """
 
-    __slots__ = ("live", "log")
+    __slots__ = ("keeps", "live", "log", "logged")
 
     def __init__(self, *, paced: bool = False, apart: bool = False) -> None:
         super().__init__(paced=paced, apart=apart)
         self.log: list[bytes] = []
+        self.logged = 0
+        self.keeps = True
         self.live: Mapping[bytes, bytes] = {}
 
     @property
@@ -63,7 +67,9 @@ class LoggedActions(ActionBuffer):
 
     def out(self, data: bytes, *, answers: bool = False) -> None:
         data = _translated(data, self.live)
-        self.log.append(data)
+        if self.keeps:
+            self.log.append(data)
+            self.logged += len(data)
         super().out(data, answers=answers)
 
     def omit(self, count: int) -> None:
@@ -83,6 +89,9 @@ class Choice:
         opened: opens a session.
         framing: of all sessions.
         settled: is called with a session that is played from now on.
+
+    Attributes:
+        player, actions: of the session that is played.
     """
 
     def __init__(
@@ -101,7 +110,10 @@ class Choice:
         self._lines = framing == LINES
         self._received: list[bytes] = []  # complete lines of the host
         self._rest = b""
+        self._size = 0
         self._recorded: dict[bytes, bytes] = {}  # recorded tokens by the live ones
+        self.player, self.actions = opened(path)
+        settled(path, self.player)
 
     def received(self, data: bytes) -> bytes:
         """Return input of the host as the recorded host would have sent it; of lines, only complete ones.
@@ -114,40 +126,48 @@ class Choice:
             data = lines + feed
         else:
             data, self._rest = self._rest + data, b""
-        if data:
+        self._size += len(data)
+        if self.player.chooses and self._size + self.actions.logged > MOST_BYTES:
+            self._decide()
+        if data and self.player.chooses:
             self._received += data.splitlines(keepends=True) if self._lines else [data]
         return _translated(data, self._recorded)
 
-    def other(self, said: Sequence[bytes], *, ended: bool) -> tuple[Player, LoggedActions]:
+    def other(self, *, ended: bool) -> tuple[Player, LoggedActions]:
         """Return the session to continue with: another one; or the same one, in which the last message is a miss.
 
         Args:
-            said: all messages that were sent to the host.
             ended: the input of the host has ended.
         """
         for path in self._alternatives.others():
-            player, actions = self._opened(path)
-            if self._fits(player, actions, said, ended=ended):
-                self._path = path
+            if self._plays(path, ended=ended):
                 self._alternatives.choose(path)
-                self._settled(path, player)
-                return player, actions
-        # None has the message. The report is to name a session that no other child plays.
-        path = self._alternatives.remaining()
-        player, actions = self._opened(path)
-        player.diverges = False
-        if path == self._path or not self._fits(player, actions, said, ended=ended):
-            player, actions = self._opened(self._path)
-            player.diverges = False
-            self._fits(player, actions, said, ended=ended)
-        else:
-            self._path = path
-            self._alternatives.choose(path)
-        self._settled(self._path, player)
-        return player, actions
+                break
+        else:  # none has the message, so it is a miss, of a session that no other child plays
+            claimed = self._alternatives.remaining()
+            if claimed != self._path and self._plays(claimed, ended=ended, chooses=False):
+                self._alternatives.choose(claimed)
+            else:
+                self._plays(self._path, ended=ended, chooses=False)
+            self._decide()
+        self._settled(self._path, self.player)
+        return self.player, self.actions
 
-    def _fits(self, player: Player, actions: LoggedActions, said: Sequence[bytes], *, ended: bool) -> bool:
-        """Play the input so far in a session. Return True if the host would have received what it has received."""
+    def _decide(self) -> None:
+        """Continue without other sessions."""
+        self.player.chooses = self.actions.keeps = False
+        self.actions.log.clear()
+        self._received.clear()
+
+    def _plays(self, path: str, *, ended: bool, chooses: bool = True) -> bool:
+        """Play the input so far in a session, and continue with it if its output is what the host has received.
+
+        Args:
+            chooses: the session must have all messages of the host.
+        """
+        player, actions = self._opened(path)
+        player.chooses = chooses
+        said = self.actions.log
         comparison = _Comparison(actions, said, in_lines=self._lines)
         try:
             player.start()
@@ -162,7 +182,7 @@ class Choice:
         if not comparison.agrees(player) or len(actions.log) < len(said):
             return False
         actions.omit(len(said))
-        self._recorded = comparison.recorded
+        self._path, self.player, self.actions, self._recorded = path, player, actions, comparison.recorded
         return True
 
 

@@ -286,20 +286,16 @@ class PlayerDriver:
 
     def _replace_session(self, error: Divergence) -> None:
         """Continue with another session, which has the message that this one does not have. Raises Divergence."""
-        from .alternatives import LoggedActions
-
-        if self._choice is None or not isinstance(self._actions, LoggedActions):
+        if self._choice is None:
             raise error
-        self.player, self._actions = self._choice.other(self._actions.log, ended=not self._open)
+        self.player, self._actions = self._choice.other(ended=not self._open)
         self._take()
 
     def _receive(self, data: bytes) -> None:
         self._open = bool(data)
         if self._choice is not None:
-            received = self._choice.received(data)
-            if received:
-                self.player.receive_data(received)
-        elif data:
+            data = self._choice.received(data)
+        if data:
             self.player.receive_data(data)
         if not self._open:
             self.player.receive_eof()

@@ -63,7 +63,7 @@ SECOND_CONNECTION = "a session over sockets, which can't be played on stdio: rep
 
 
 class Divergence(Exception):
-    """Message of the host without a recorded response, for a player with `diverges`."""
+    """Message of the host without a recorded response, for a player with `diverges` or `chooses`."""
 
 
 class Player:
@@ -77,6 +77,7 @@ class Player:
         held: the child has more output, which waits for another connection; call `resume` after an event there.
         on_host_data: receives all bytes of the host before the player; None for no receiver.
         diverges: a message without a match raises Divergence instead of being a miss.
+        chooses: the same, but for messages that need no recorded response.
         differences: reported differences between this session and the recorded one, the first `_KEPT` lines.
         repeats: the recorded messages that may be played again; None if none may.
         early: the number of times that a silent host got responses out of the recorded order.
@@ -102,6 +103,7 @@ class Player:
         self.held = False
         self.on_host_data: Callable[[bytes], None] | None = None
         self.diverges = False
+        self.chooses = False
         self._current = b""  # the wire of the message that is being received
         self.differences: list[str] = []
         self.repeats: Repeats | None = None
@@ -304,6 +306,8 @@ class Player:
             raise Divergence(self._explain(message, turn).text)
         if is_message and self._answers_unrecorded(live, message, turn):
             return
+        if self.chooses:
+            raise Divergence
         self._misses += 1
         miss = self._explain(message, turn) if self._misses <= _EXPLAINED else unexplained(message)
         spoiled = self._spoiled(payload) if is_message else None

@@ -159,7 +159,7 @@ def _run_one_of(
             reader = stack.enter_context(Reader(name))
             actions = LoggedActions(paced=0 < options.speed < MAX, apart=options.speed < MAX)
             player = make_player(reader, actions, options)
-            player.diverges = True
+            player.chooses = True
             return player, actions
 
         def settled(name: str, player: Player) -> None:
@@ -175,9 +175,7 @@ def _run_one_of(
         with Reader(path) as reader:
             introduce(path, reader.header, options, outlets["err"])
             choice = Choice(path, alternatives, opened=opened, framing=reader.header.framing, settled=settled)
-        player, actions = opened(path)
-        settled(path, player)
-        return play(player, actions, outlets, options.speed, end, choice=choice)
+        return play(choice.player, choice.actions, outlets, options.speed, end, choice=choice)
 
 
 def unknown_repeats(reader: Reader, repeat: tuple[str, ...]) -> list[str]:

@@ -82,7 +82,7 @@ def run_child(values: Values, start: Start) -> int:
     from ext_recorder.replay.replay import run_replay
 
     options = options_of(values_of_child(values, start))
-    options.alternatives = start.claim
+    options.alternatives = start.claim if start.claim and start.claim.others() else None
     return run_replay(start.cassette, options)
 
 

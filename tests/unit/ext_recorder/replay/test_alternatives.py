@@ -50,14 +50,14 @@ class Sessions:
             framing="ndjson",
             settled=lambda _, player: self.settled.append(player),
         )
-        self.player, self.actions = self.open(self.paths[0])
+        self.player, self.actions = self.choice.player, self.choice.actions
         self.player.start()
 
     def open(self, path: str) -> tuple[Player, LoggedActions]:
         self.readers.append(Reader(path))
         actions = LoggedActions()
         player = make_player(self.readers[-1], actions, Options(order="any"))
-        player.diverges = True
+        player.chooses = True
         return player, actions
 
     def others(self) -> Sequence[str]:
@@ -75,9 +75,8 @@ class Sessions:
             if received := self.choice.received(data.encode()):
                 self.player.receive_data(received)
         except Divergence:
-            said = self.actions.log
             written = self.written()
-            self.player, self.actions = self.choice.other(said, ended=False)
+            self.player, self.actions = self.choice.other(ended=False)
             return written + self.written()
         return self.written()
 
@@ -113,10 +112,17 @@ def test_several_messages_at_once(opened: Sessions) -> None:
     assert opened.chosen == opened.paths[2:]
 
 
+def test_a_long_session_is_final(opened: Sessions, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ext_recorder.replay.alternatives.MOST_BYTES", 100)
+    opened.send(OPEN % 1 + "\n")
+    assert '"error"' in opened.send(ASK % (2, "aaaa1111", "y") + "\n")
+    assert (opened.chosen, opened.actions.log) == ([], [])
+
+
 def test_a_message_that_no_session_has_is_a_miss_of_one_that_is_left(opened: Sessions) -> None:
     opened.send(OPEN % 1 + "\n")
     assert '"error"' in opened.send(ASK % (2, "aaaa1111", "z") + "\n")
     assert opened.chosen == opened.paths[2:]  # the first is of another child by now
-    (player,) = opened.settled
+    (_, player) = opened.settled
     assert "request ask" in player.differences[0]
     assert opened.send(ASK % (3, "aaaa1111", "y") + "\n") == '{"jsonrpc":"2.0","id":3,"result":"aaaa1111 says y"}\n'
