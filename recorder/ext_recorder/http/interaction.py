@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import zlib
+from binascii import a2b_base64
 from dataclasses import dataclass, field
+from pathlib import Path
 from tempfile import TemporaryFile
 from typing import IO, TYPE_CHECKING
 
+from ext_recorder.errors import CassetteError
+
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
 
 
 IN_MEMORY = 1024 * 1024  # bytes
@@ -54,6 +59,53 @@ class Body:
         self._memory.clear()
         if self._file is not None:
             self._file.close()
+
+
+BINARY_LINE = 57  # bytes in a line of base64, 76 characters
+LINES = PIECE // BINARY_LINE  # read at once
+
+
+class FileBody(Body):
+    """Body that stays in a file of interactions, in lines of base64 with the same indent, and is read when it is sent.
+
+    Args:
+        file: stays open as long as the body.
+        at: offset of the first line.
+        size: of the content.
+    """
+
+    def __init__(self, file: IO[bytes], at: int, size: int, indent: int) -> None:
+        super().__init__()
+        self.size = size
+        self._source = file
+        self._at = at
+        self._indent = indent
+
+    def pieces(self) -> Iterator[bytes]:
+        """Yield the bytes, piece by piece. Raises CassetteError if the file has other content there."""
+        at, left = self._at, self.size
+        while left:
+            size = min(left, LINES * BINARY_LINE)
+            length = encoded_length(size, self._indent)
+            text = os.pread(self._source.fileno(), length, at).translate(None, b" \n")
+            try:
+                piece = a2b_base64(text, strict_mode=True)
+            except ValueError:
+                piece = b""
+            if len(piece) != size:
+                raise CassetteError(Path(self._source.name), 0, f"expected base64 of {size} bytes at offset {at}")
+            yield piece
+            at, left = at + length, left - size
+
+    def whole(self) -> bytes:
+        """Return all bytes; check `size` first."""
+        return b"".join(self.pieces())
+
+
+def encoded_length(size: int, indent: int) -> int:
+    """Return the length of the lines of a body in a file of interactions."""
+    full, rest = divmod(size, BINARY_LINE)
+    return full * (indent + 77) + (indent + 4 * -(-rest // 3) + 1 if rest else 0)
 
 
 ENCODINGS = {"gzip": 31, "x-gzip": 31, "deflate": 47}  # Content-Encoding to the window bits of zlib
@@ -152,3 +204,65 @@ class Interaction:
     peer: str = ""
     tls: dict[str, str] = field(default_factory=dict)
     socket: str = ""
+
+
+def interaction_of(item: Mapping[str, object]) -> Interaction:
+    """Return an interaction from its data in a file.
+
+    Raises:
+        KeyError, TypeError, ValueError, AttributeError: it is not valid.
+    """
+    request, response = item["request"], item["response"]
+    if not isinstance(request, dict) or not isinstance(response, dict):
+        raise TypeError("expected mappings as `request` and `response`")
+    interaction = Interaction(str(request["method"]), str(request["uri"]), _pairs(request.get("headers")))
+    interaction.request_body = _body(request.get("body"))
+    status, body = response["status"], response["body"]
+    if not isinstance(status, dict) or not isinstance(body, dict):
+        raise TypeError("expected mappings as `status` and `body`")
+    interaction.status, interaction.reason = int(status["code"]), str(status.get("message") or "")
+    interaction.headers, order = _pairs(response.get("headers")), item.get("order")
+    names = [str(name) for name in order] if isinstance(order, list) else []
+    # The headers of one name are grouped in the file. Headers edited by hand keep their order there.
+    if sorted(names) == sorted(name for name, _ in interaction.headers):
+        values: dict[str, list[str]] = {}
+        for name, value in interaction.headers:
+            values.setdefault(name, []).append(value)
+        interaction.headers = [(name, values[name].pop(0)) for name in names]
+    interaction.body = _body(body.get("string"))
+    interaction.call = call_id(item.get("call"))
+    interaction.time, interaction.elapsed = _number(item.get("t")), _number(item.get("elapsed"))
+    interaction.http_version = str(item.get("http_version") or "1.1")
+    error = item.get("error")
+    interaction.error = dict(error) if isinstance(error, dict) else None
+    interaction.chunks, interaction.reads = _sizes(item.get("chunks")), _sizes(item.get("reads"))
+    interaction.cut = item.get("cut") is True
+    interaction.peer, interaction.socket = str(item.get("peer") or ""), str(item.get("socket") or "")
+    return interaction
+
+
+def _sizes(value: object) -> list[int]:
+    return [int(size) for size in value] if isinstance(value, list) else []
+
+
+def _pairs(headers: object) -> Headers:
+    pairs: Headers = []
+    for name, values in headers.items() if isinstance(headers, dict) else ():
+        pairs += [(str(name), str(value)) for value in (values if isinstance(values, (list, tuple)) else [values])]
+    return pairs
+
+
+def _body(body: object) -> Body:
+    if body is None:
+        return Body()
+    if isinstance(body, Body):
+        return body
+    if isinstance(body, bytes):
+        return Body(body)
+    if isinstance(body, str):
+        return Body(body.encode("utf-8", "surrogatepass"))
+    raise TypeError(f"expected a body as text or !!binary, found {type(body).__name__}")
+
+
+def _number(value: object) -> float:
+    return float(value) if isinstance(value, (int, float)) else 0.0

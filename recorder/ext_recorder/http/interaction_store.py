@@ -13,13 +13,15 @@ answered twice, and none by the response to a different request.
 from __future__ import annotations
 
 from collections import deque
+from hashlib import sha256
 from shlex import quote
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
+from .interaction_file import InteractionFile
 from .request_matching import Subject, different
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from .interaction import Call, Interaction
     from .request_matching import RequestRules
@@ -31,32 +33,100 @@ COMPARED = 50  # recorded requests, when a live one has no match
 TCP, TLS = "tcp://", "tls://"  # before the address of a failed connection
 
 
+class Source(Protocol):
+    """Interactions that are read one by one."""
+
+    def __iter__(self) -> Iterator[tuple[int, Interaction]]:
+        """Yield places and interactions, in the order in which their requests began."""
+
+    def load(self, place: int) -> Interaction:
+        """Return the interaction at a place."""
+
+
+class _Loaded:
+    """Interactions in memory."""
+
+    def __init__(self, interactions: Iterable[Interaction]) -> None:
+        self._interactions = list(interactions)
+
+    def __iter__(self) -> Iterator[tuple[int, Interaction]]:
+        return enumerate(self._interactions)
+
+    def load(self, place: int) -> Interaction:
+        return self._interactions[place]
+
+
 class Entry:
-    """Recorded interaction, and a mark if it was replayed."""
+    """Recorded interaction without its content, and a mark if it was replayed.
 
-    __slots__ = ("call", "interaction", "key", "number", "played", "subject")
+    Attributes:
+        number: of the interaction, counted from 1.
+        place: by which its source finds it.
+        kind: TCP or TLS for a failed connection, else "".
+        turns: of its request and call; None for a failed connection.
+    """
 
-    def __init__(self, number: int, interaction: Interaction, matching: RequestRules | None) -> None:
+    __slots__ = ("call", "kind", "method", "number", "place", "played", "status", "turns")
+
+    def __init__(self, number: int, place: int, interaction: Interaction) -> None:
         self.number = number
-        self.interaction = interaction
-        self.subject = Subject(interaction, matching)
-        self.key = self.subject.key()
+        self.place = place
+        self.kind = next((kind for kind in (TCP, TLS) if interaction.uri.startswith(kind)), "")
+        self.method = interaction.method
+        self.status = interaction.status
         self.call = interaction.call
+        self.turns: Turns | None = None
         self.played = False
 
 
-class InteractionQueue:
-    """Interactions of one request, by call."""
+class Turns:
+    """Interactions of one request and one call, which are replayed in order."""
 
-    __slots__ = ("all", "by_call")
+    __slots__ = ("entries", "played")
 
     def __init__(self) -> None:
-        self.all: list[Entry] = []
-        self.by_call: dict[Call, deque[Entry]] = {}
+        self.entries: list[Entry] = []
+        self.played = 0  # entries that were replayed
+
+    @property
+    def next(self) -> Entry | None:
+        """Return the next entry to replay."""
+        return self.entries[self.played] if self.played < len(self.entries) else None
+
+
+class InteractionQueue:
+    """Interactions of one request, by call.
+
+    Attributes:
+        count: of all calls.
+        last: of all calls.
+        free: calls that other calls may replay, in the order of their first interaction; those at the front may be
+            used up.
+    """
+
+    __slots__ = ("by_call", "count", "free", "last")
+
+    def __init__(self) -> None:
+        self.by_call: dict[Call, Turns] = {}
+        self.count = 0
+        self.last: Entry | None = None
+        self.free: deque[Call] = deque()
+
+    def append(self, entry: Entry) -> None:
+        """Append an entry."""
+        turns = self.by_call.get(entry.call)
+        if turns is None:
+            turns = self.by_call[entry.call] = Turns()
+            if entry.call is not None:
+                self.free.append(entry.call)
+        turns.entries.append(entry)
+        entry.turns = turns
+        self.count += 1
+        self.last = entry
 
 
 class InteractionStore:
-    """All interactions of a file.
+    """All interactions of a file. They are read as far as a decision requires it.
 
     Args:
         interactions: in recorded order.
@@ -66,50 +136,85 @@ class InteractionStore:
 
     def __init__(
         self,
-        interactions: Iterable[Interaction],
+        interactions: Iterable[Interaction] | InteractionFile,
         clocks: Mapping[tuple[Call, str], list[list[int]]],
         servers: Mapping[str, object],
         matching: RequestRules | None = None,
     ) -> None:
+        self._source: Source = interactions if isinstance(interactions, InteractionFile) else _Loaded(interactions)
+        self._unread = iter(self._source)
         self._entries: list[Entry] = []
         self._queues: dict[bytes, InteractionQueue] = {}
         self._by_place: dict[tuple[str, str], list[Entry]] = {}
+        self._methods: dict[str, set[str]] = {}  # by path
         self._at: dict[str, deque[Entry]] = {}  # everything at one address, in order
         self._clocks = clocks
+        self._timed = dict.fromkeys(key[0] for key in clocks)  # recorded calls with readings
+        self._unbound = deque(self._timed)  # those at the front may be bound
         self._bound: dict[Call, Call] = {}  # live call to recorded one
+        self._taken: set[Call] = set()  # recorded calls that are bound
         self._servers = servers
         self.matching = matching
-        self.addresses: set[str] = set()
+        self._addresses: set[str] = set()
         self.extra = 0  # polls beyond the recorded ones
-        for number, interaction in enumerate(interactions, 1):
-            entry = Entry(number, interaction, matching)
-            self._entries.append(entry)
-            place = place_of(interaction)
-            self.addresses |= {place, interaction.peer, interaction.socket} - {""}
-            for address in {place, interaction.peer or place}:
-                self._at.setdefault(address, deque()).append(entry)
-            if not interaction.uri.startswith((TCP, TLS)):
-                queue = self._queues.setdefault(entry.key, InteractionQueue())
-                queue.all.append(entry)
-                queue.by_call.setdefault(entry.call, deque()).append(entry)
-                self._by_place.setdefault((entry.subject.method, entry.subject.path), []).append(entry)
+
+    # --- Reading -----------------------------------------------------------------------------------------------------
+
+    def _read(self) -> Entry | None:
+        """Read the next interaction; None if there are no more."""
+        place, interaction = next(self._unread, (0, None))
+        if interaction is None:
+            return None
+        entry = Entry(len(self._entries) + 1, place, interaction)
+        self._entries.append(entry)
+        server = place_of(interaction)
+        self._addresses |= {server, interaction.peer, interaction.socket} - {""}
+        for address in {server, interaction.peer or server}:
+            self._at.setdefault(address, deque()).append(entry)
+        subject = Subject(interaction, self.matching)
+        self._methods.setdefault(subject.path, set()).add(subject.method)
+        if not entry.kind:
+            self._queues.setdefault(subject.key(), InteractionQueue()).append(entry)
+            near = self._by_place.setdefault((subject.method, subject.path), [])
+            near.append(entry)
+            del near[:-COMPARED]
+        return entry
+
+    def _read_all(self) -> None:
+        while self._read() is not None:
+            pass
+
+    @property
+    def addresses(self) -> set[str]:
+        """Return the addresses of all recorded servers."""
+        self._read_all()
+        return self._addresses
 
     # --- Calls -------------------------------------------------------------------------------------------------------
 
     def clock(self, call: Call, thread: str) -> tuple[Call, list[list[int]]]:
         """Return the recorded call of a live one, and the clock readings of one of its threads."""
         if call not in self._bound:
-            taken = set(self._bound.values())
-            free = [recorded for recorded in dict.fromkeys(key[0] for key in self._clocks) if recorded not in taken]
-            if free:
-                self._bound[call] = call if call in free else free[0]
+            while self._unbound and self._unbound[0] in self._taken:
+                self._unbound.popleft()
+            if self._unbound:
+                is_known = call not in self._taken and call in self._timed
+                self._bind(call, call if is_known else self._unbound[0])
         recorded = self._bound.get(call, call)
         return recorded, self._clocks.get((recorded, thread), [])
 
+    def _bind(self, call: Call, recorded: Call) -> None:
+        self._bound[call] = recorded
+        self._taken.add(recorded)
+
     def serves(self, *addresses: str) -> bool:
         """Return True if traffic with a server is recorded, under any of its addresses."""
-        loose = self.matching is not None and self.matching.any_server
-        return loose or not self.addresses.isdisjoint(addresses)
+        if self.matching is not None and self.matching.any_server:
+            return True
+        while addresses and self._addresses.isdisjoint(addresses):
+            if self._read() is None:
+                return False
+        return bool(addresses)
 
     # --- Connections -------------------------------------------------------------------------------------------------
 
@@ -120,13 +225,20 @@ class InteractionStore:
             kind: TCP or TLS.
             address: host and port.
         """
+        entry = self._first_at(address)
+        while entry is None and self._read() is not None:
+            entry = self._first_at(address)
+        if entry is None or entry.kind != kind:
+            return None
+        entry.played = True
+        return self._source.load(entry.place)
+
+    def _first_at(self, address: str) -> Entry | None:
+        """Return the first entry at an address that was not replayed, of those that were read."""
         entries = self._at.get(address)
         while entries and entries[0].played:
             entries.popleft()
-        if not entries or not entries[0].interaction.uri.startswith(kind):
-            return None
-        entries[0].played = True
-        return entries.popleft().interaction
+        return entries[0] if entries else None
 
     def tls(self, address: str) -> dict[str, object]:
         """Return the TLS properties of a server."""
@@ -137,43 +249,74 @@ class InteractionStore:
 
     def take(self, live: Subject, call: Call) -> Interaction | str:
         """Return the interaction to replay for a request, or the reason why there is none."""
-        queue = self._queues.get(live.key())
+        key = live.key()
+        entry = self._own(key, call)
+        queue = self._queues.get(key)
         if queue is None:
             return self._unknown(live)
-        taken = set(self._bound.values())
-        # The recorded calls that may have the response, best first.
-        calls = [recorded for recorded in queue.by_call if recorded not in taken]
-        calls.sort(key=lambda recorded: (recorded != call, recorded is None))
-        for recorded in [self._bound[call], None] if call in self._bound else calls:
-            entries = queue.by_call.get(recorded)
-            while entries and entries[0].played:
-                entries.popleft()
-            if entries:
-                if call is not None and recorded is not None:
-                    self._bound.setdefault(call, recorded)
-                entry = entries.popleft()
-                entry.played = True
-                return entry.interaction
-        recorded = self._bound.get(call, call)
-        own = [entry for entry in queue.all if call is None or entry.call == recorded]
-        if live.method in SAFE and len(own) > 1:
+        entry = entry or self._free(queue, call)
+        if entry is not None and entry.turns is not None:
+            if call is not None and entry.call is not None and call not in self._bound:
+                self._bind(call, entry.call)
+            entry.turns.played += 1
+            entry.played = True
+            return self._source.load(entry.place)
+        last = self._last_poll(queue, call) if live.method in SAFE else None
+        if last is not None:
             self.extra += 1
-            return own[-1].interaction
-        others = sorted({str(entry.call) for entry in queue.all if not entry.played})
+            return self._source.load(last.place)
+        others = sorted({str(recorded) for recorded, turns in queue.by_call.items() if turns.next})
         if others:
             return f"{live}: recorded for another call ({', '.join(others)}), and this one has had all of its own"
-        times = "once" if len(queue.all) == 1 else f"{len(queue.all)} times"
+        times = "once" if queue.count == 1 else f"{queue.count} times"
         return f"{live}: used up: it is recorded {times}, and has been played as often"
+
+    def _own(self, key: bytes, call: Call) -> Entry | None:
+        """Return the next entry of the recorded call that a live one is; None if the complete file has none.
+
+        A live call that is not bound is the recorded call with its id, unless another one is.
+        """
+        recorded = self._bound.get(call, call)
+        if call not in self._bound and call in self._taken:
+            self._read_all()
+            return None
+        while True:
+            queue = self._queues.get(key)
+            turns = queue.by_call.get(recorded) if queue is not None else None
+            if turns is not None and turns.next is not None:
+                return turns.next
+            if self._read() is None:
+                return None
+
+    def _free(self, queue: InteractionQueue, call: Call) -> Entry | None:
+        """Return the next entry of the best other call: interactions outside of calls are the last choice."""
+        if call not in self._bound:
+            free = queue.free
+            while free and (free[0] in self._taken or queue.by_call[free[0]].next is None):
+                free.popleft()
+            if free:
+                return queue.by_call[free[0]].next
+            if None in self._taken:
+                return None
+        outside = queue.by_call.get(None)
+        return outside.next if outside is not None else None
+
+    def _last_poll(self, queue: InteractionQueue, call: Call) -> Entry | None:
+        """Return the last entry of a request that was repeated within a call."""
+        if call is None:
+            return queue.last if queue.count > 1 else None
+        turns = queue.by_call.get(self._bound.get(call, call))
+        return turns.entries[-1] if turns is not None and len(turns.entries) > 1 else None
 
     def _unknown(self, live: Subject) -> str:
         """Explain that a request was not recorded, with the closest recorded one."""
         near = self._by_place.get((live.method, live.path), [])
         if not near:
-            paths = sorted({entry.subject.method for entry in self._entries if entry.subject.path == live.path})
+            paths = sorted(self._methods.get(live.path, ()))
             hint = f"; with this path there are {', '.join(paths)}" if paths else ""
             return f"{live}: never recorded{hint}"
         entry, differences = min(
-            ((entry, different(entry.subject, live)) for entry in near[-COMPARED:]), key=lambda pair: len(pair[1])
+            ((entry, different(self._subject(entry), live)) for entry in near), key=lambda pair: len(pair[1])
         )
         text = "; ".join(text for _, text in differences[:SHOWN])
         text += f"; and {len(differences) - SHOWN} more" if len(differences) > SHOWN else ""
@@ -189,28 +332,35 @@ class InteractionStore:
 
         Polls that were not repeated do not count if their response equals that of the last poll replayed.
         """
+        self._read_all()
         left = [entry for entry in self._entries if not entry.played and not self._is_spare(entry)]
         if not left:
             return []
         what = "one recorded request was" if len(left) == 1 else f"{len(left)} recorded requests were"
         lines = [f"{what} never sent:"]
         calls = [f" (call {entry.call})" if entry.call is not None else "" for entry in left[:LISTED]]
-        lines += [f"  {entry.subject}{call}" for entry, call in zip(left, calls, strict=False)]
+        lines += [f"  {self._subject(entry)}{call}" for entry, call in zip(left, calls, strict=False)]
         return lines + ([f"  and {len(left) - LISTED} more"] if len(left) > LISTED else [])
+
+    def _subject(self, entry: Entry) -> Subject:
+        return Subject(self._source.load(entry.place), self.matching)
 
     def _is_spare(self, entry: Entry) -> bool:
         """Return True if an interaction need not be requested."""
-        own = entry.interaction
-        if own.uri.startswith((TCP, TLS)):
+        turns = entry.turns
+        if turns is None:
             return True  # the number of attempts to reach a server depends on time
-        if own.method not in SAFE:
+        if entry.method not in SAFE or not turns.played:
             return False
-        queue = self._queues[entry.key].all
-        played = [other.interaction for other in queue if other.played and other.call == entry.call]
-        if not played or played[-1].status != own.status:
-            return False
-        contents = [body.whole() if body is not None else b"" for body in (played[-1].body, own.body)]
-        return contents[0] == contents[1]
+        played = turns.entries[turns.played - 1]
+        return played.status == entry.status and self._content(played) == self._content(entry)
+
+    def _content(self, entry: Entry) -> bytes:
+        """Return a digest of the body of a response."""
+        body, digest = self._source.load(entry.place).body, sha256()
+        for piece in body.pieces() if body is not None else ():
+            digest.update(piece)
+        return digest.digest()
 
 
 def place_of(interaction: Interaction) -> str:

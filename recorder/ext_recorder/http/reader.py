@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import os
+from typing import TYPE_CHECKING, NamedTuple
 
 from ext_recorder.cassette.paths import target_of
 from ext_recorder.cassette.writer import hold
 from ext_recorder.errors import CassetteError, UsageError
 
-from .interaction import Body, Interaction, call_id
-from .writer import VERSION, load_yaml, without_clients
+from .interaction import interaction_of
+from .interaction_file import InteractionFile, Unreadable
+from .writer import VERSION, end_of, load_yaml, without_clients
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from .interaction import Headers
+    from .interaction import Interaction
 
 
 class Document:
@@ -24,11 +26,15 @@ class Document:
     Attributes:
         values: all members except the interactions.
         interactions: in the order in which their requests began.
+        file: reads them when they are required, so `interactions` is empty; None if they were loaded.
     """
 
-    def __init__(self, values: Mapping[str, object], interactions: list[Interaction]) -> None:
+    def __init__(
+        self, values: Mapping[str, object], interactions: list[Interaction], file: InteractionFile | None = None
+    ) -> None:
         self.values = values
         self.interactions = interactions
+        self.file = file
 
     def mapping(self, name: str) -> Mapping[str, object]:
         """Return a value that is a mapping; an empty one if it is missing."""
@@ -41,8 +47,22 @@ class Document:
         return value if isinstance(value, str) else ""
 
 
+def open_document(path: Path) -> Document:
+    """Open a file whose interactions are read when they are required; a file of another form is loaded as a whole.
+
+    Raises:
+        CassetteError: the file cannot be read, or has another format.
+    """
+    try:
+        file = InteractionFile(path)
+        file.prepare()
+    except (Unreadable, CassetteError, OSError):
+        return load(path)
+    return Document(file.frame.values, [], file)
+
+
 def load(path: Path) -> Document:
-    """Read a file of the recorder or of vcrpy.
+    """Read a file of the recorder or of vcrpy, as a whole.
 
     Raises:
         CassetteError: the file cannot be read, or has another format.
@@ -59,13 +79,14 @@ def load(path: Path) -> Document:
         raise CassetteError(path, 0, f"not YAML of plain data: {error}") from None
     if not isinstance(content, dict) or not isinstance(content.get("interactions"), list):
         raise CassetteError(path, 0, "expected a mapping with `interactions`, as vcrpy and record --http write it")
+    content.pop("index", None)
     version = content.get("http", VERSION)
     if version != VERSION:
         raise CassetteError(path, 0, f"version {version} of the format; this ext-recorder supports version {VERSION}")
     interactions = []
     for number, item in enumerate(content.pop("interactions"), 1):
         try:
-            interactions.append(_interaction(item))
+            interactions.append(interaction_of(item))
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             problem = f"interaction {number} is not valid: {type(error).__name__}: {error}"
             raise CassetteError(path, 0, problem) from None
@@ -85,99 +106,72 @@ def _fix_headers(interaction: Interaction) -> None:
         interaction.headers.append(("Content-Length", str(len(data))))
 
 
-def _interaction(item: Mapping[str, object]) -> Interaction:
-    request, response = item["request"], item["response"]
-    if not isinstance(request, dict) or not isinstance(response, dict):
-        raise TypeError("expected mappings as `request` and `response`")
-    interaction = Interaction(str(request["method"]), str(request["uri"]), _pairs(request.get("headers")))
-    interaction.request_body = Body(_bytes(request.get("body")))
-    status, body = response["status"], response["body"]
-    if not isinstance(status, dict) or not isinstance(body, dict):
-        raise TypeError("expected mappings as `status` and `body`")
-    interaction.status, interaction.reason = int(status["code"]), str(status.get("message") or "")
-    interaction.headers, order = _pairs(response.get("headers")), item.get("order")
-    names = [str(name) for name in order] if isinstance(order, list) else []
-    # The headers of one name are grouped in the file. Headers edited by hand keep their order there.
-    if sorted(names) == sorted(name for name, _ in interaction.headers):
-        values: dict[str, list[str]] = {}
-        for name, value in interaction.headers:
-            values.setdefault(name, []).append(value)
-        interaction.headers = [(name, values[name].pop(0)) for name in names]
-    interaction.body = Body(_bytes(body.get("string")))
-    interaction.call = call_id(item.get("call"))
-    interaction.time, interaction.elapsed = _number(item.get("t")), _number(item.get("elapsed"))
-    interaction.http_version = str(item.get("http_version") or "1.1")
-    error = item.get("error")
-    interaction.error = dict(error) if isinstance(error, dict) else None
-    interaction.chunks, interaction.reads = _sizes(item.get("chunks")), _sizes(item.get("reads"))
-    interaction.cut = item.get("cut") is True
-    interaction.peer, interaction.socket = str(item.get("peer") or ""), str(item.get("socket") or "")
-    return interaction
-
-
-def _sizes(value: object) -> list[int]:
-    return [int(size) for size in value] if isinstance(value, list) else []
-
-
-def _pairs(headers: object) -> Headers:
-    pairs: Headers = []
-    for name, values in headers.items() if isinstance(headers, dict) else ():
-        pairs += [(str(name), str(value)) for value in (values if isinstance(values, (list, tuple)) else [values])]
-    return pairs
-
-
-def _bytes(body: object) -> bytes:
-    if body is None:
-        return b""
-    if isinstance(body, bytes):
-        return body
-    if isinstance(body, str):
-        return body.encode("utf-8", "surrogatepass")
-    raise TypeError(f"expected a body as text or !!binary, found {type(body).__name__}")
-
-
-def _number(value: object) -> float:
-    return float(value) if isinstance(value, (int, float)) else 0.0
-
-
-END = b"\nversion: 1\n"
-
-
-LONGEST_END = 16 * 1024 * 1024
-
-
 def end_values(path: Path) -> dict[str, str]:
-    """Return the texts at the end of a file, such as `kubeconfig`, without reading its interactions."""
-    with path.open("rb") as file:
-        file.seek(max(0, path.stat().st_size - LONGEST_END))
-        values = load_yaml(file.read().rpartition(END)[2].decode("utf-8", "replace"))
-    return {name: value for name, value in values.items() if isinstance(value, str)} if isinstance(values, dict) else {}
+    """Return the texts next to the interactions of a file, such as `kubeconfig`. Raises CassetteError."""
+    try:
+        values = InteractionFile(path).frame.values
+    except (Unreadable, OSError):
+        values = load(path).values
+    return {name: value for name, value in values.items() if isinstance(value, str)}
 
 
-def recover_traffic(partial: Path, path: Path, *, replace: bool = False) -> int:
-    """Rename a partial file to its final name.
+class RecoveredTraffic(NamedTuple):
+    """Result of the recovery of a partial file.
 
-    Returns:
-        Number of its interactions.
+    Attributes:
+        kept: number of interactions.
+        dropped: bytes of an interaction that was cut off.
+        unknown: what the file does not have, because its end is missing.
+    """
+
+    kept: int
+    dropped: int = 0
+    unknown: str = ""
+
+
+AT_END = "host names, TLS properties, clock readings, calls of the host, kubeconfig"
+
+
+def recover_traffic(partial: Path, path: Path, *, replace: bool = False) -> RecoveredTraffic:
+    """Rename a partial file to its final name. An interaction that was cut off is removed, and a missing end is added.
 
     Raises:
         UsageError: the final name exists.
         CassetteInUse: the file is still being recorded.
-        CassetteError: the file is incomplete, or has another format.
+        CassetteError: the file has no complete interaction, or another format.
         OSError: the file cannot be read or renamed.
     """
     path = type(path)(target_of(str(path)))
     if path.exists() and not replace:
         raise UsageError(f"{path} exists already: choose another name for the recovered file, or remove that one")
     with hold(partial):
-        if END not in partial.read_bytes():
-            raise CassetteError(
-                partial,
-                0,
-                "its end, with the recorded names, clocks and TLS properties, is missing; it cannot be recovered",
-                "record the session again, and remove this file",
-            )
         without_clients()
-        count = len(load(partial).interactions)
+        try:
+            file = InteractionFile(partial)
+        except Unreadable:
+            raise CassetteError(partial, 0, "no complete interaction: there is nothing to recover", RECORD) from None
+        recovered = RecoveredTraffic(0)
+        if not file.frame.is_closed:
+            recovered = _with_end(partial, file)
+        document = open_document(partial)
+        kept = sum(1 for _ in document.file) if document.file is not None else len(document.interactions)
         partial.replace(path)
-    return count
+    return recovered._replace(kept=kept)
+
+
+RECORD = "record the session again, and remove this file"
+
+
+def _with_end(partial: Path, file: InteractionFile) -> RecoveredTraffic:
+    """Replace an incomplete end of a file. Raises CassetteError, OSError."""
+    index = file.scan()
+    if index.end == file.frame.begin:
+        raise CassetteError(partial, 0, "no complete interaction: there is nothing to recover", RECORD)
+    with partial.open("r+b") as changed:
+        dropped = file.frame.end - index.end
+        changed.truncate(index.end)
+        changed.seek(index.end)
+        changed.write(end_of({"unrecorded": [f"{AT_END}: the recorder was killed"]}, index))
+        changed.flush()
+        os.fsync(changed.fileno())
+    return RecoveredTraffic(0, dropped, AT_END)

@@ -16,7 +16,7 @@ from ext_recorder.protocols.dialect import DIALECTS
 from .capture import attribute_calls
 from .event_loop import EventLoop
 from .kubeconfig import KubeconfigTemplate
-from .reader import load
+from .reader import open_document
 from .sanitizer import Sanitizer
 from .server import serve
 from .worker_context import KUBECONFIG, WHOLE, WorkerOutcome
@@ -148,7 +148,7 @@ def replay(
     from .interaction_store import InteractionStore
     from .playback import EXPLAINED, Playback
 
-    document = load(path)
+    document = open_document(path)
     neutral = {name: str(value) for name, value in document.mapping("bindings").items()}
     bindings = ReplayBindings(neutral, bind, os.environ.get("HOME", ""))
     redactor = redaction.redactor()
@@ -156,7 +156,7 @@ def replay(
     if kubeconfig := document.text("kubeconfig"):
         (Path(context.folder) / KUBECONFIG).write_bytes(bindings.to_live(kubeconfig.encode(), json=False))
     clocks = _clocks(document.values.get("clock"))
-    store = InteractionStore(document.interactions, clocks, document.mapping("servers"), matching)
+    store = InteractionStore(document.file or document.interactions, clocks, document.mapping("servers"), matching)
     playback = Playback(store, document.mapping("hosts"), cleaner, lambda data: bindings.to_live(data, json=False))
     playback.misses = misses
     epoch = document.values.get("epoch")

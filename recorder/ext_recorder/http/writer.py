@@ -11,7 +11,9 @@ import os
 import re
 import sys
 from base64 import b64encode
-from typing import TYPE_CHECKING, cast
+from bisect import bisect_right
+from operator import itemgetter
+from typing import TYPE_CHECKING, NamedTuple, cast
 from uuid import uuid4
 
 import yaml
@@ -19,10 +21,10 @@ import yaml
 from ext_recorder.cassette.paths import target_of
 from ext_recorder.cassette.writer import claim
 
-from .interaction import TEXT_LIMIT
+from .interaction import BINARY_LINE, TEXT_LIMIT
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
     from .interaction import Body, Call, Interaction
@@ -73,8 +75,58 @@ TITLE = "# The HTTP traffic of a recorded session. Play it: ext-recorder replay 
 REQUEST_MARK, RESPONSE_MARK = f"@@request {uuid4().hex}@@", f"@@response {uuid4().hex}@@"
 
 UNCLAIMED = b"  call: null\n"
-BINARY_LINE = 57  # bytes in a line of base64, 76 characters
 NEVER_FOLD = 1 << 20  # columns
+
+
+class Index(NamedTuple):
+    """Last line of a file: what is required to read its interactions one by one.
+
+    Attributes:
+        end: offset of the line after the interactions.
+        late: offset and start, in microseconds, of each interaction that began before one that precedes it.
+        long: offset and size of each body that is streamed.
+    """
+
+    end: int
+    late: Sequence[tuple[int, int]] = ()
+    long: Sequence[tuple[int, int]] = ()
+
+    def line(self) -> bytes:
+        """Return the index as YAML."""
+        late, long = (", ".join(f"{at}, {number}" for at, number in pairs) for pairs in (self.late, self.long))
+        return f"index: {{end: {self.end}, late: [{late}], long: [{long}]}}\n".encode()
+
+    @classmethod
+    def of_line(cls, line: bytes) -> Index | None:
+        """Return the index of a file, from its last line; None if it is not an index."""
+        match = _INDEX.fullmatch(line)
+        if match is None:
+            return None
+        numbers = [[int(number) for number in match[group].split(b", ") if number] for group in (2, 3)]
+        late, long = (list(zip(each[::2], each[1::2], strict=False)) for each in numbers)
+        return cls(int(match[1]), late, long)
+
+    def shifted(self, shifts: Sequence[tuple[int, int]]) -> Index:
+        """Return the index of a copy.
+
+        Args:
+            shifts: offsets in order, and by how much the copy is ahead from there on.
+        """
+
+        def moved(at: int) -> int:
+            return at + shifts[bisect_right(shifts, at, key=itemgetter(0)) - 1][1]
+
+        return Index(
+            moved(self.end), *([(moved(at), number) for at, number in pairs] for pairs in (self.late, self.long))
+        )
+
+
+_INDEX = re.compile(rb"index: \{end: (\d+), late: \[([\d, ]*)\], long: \[([\d, ]*)\]\}\n")
+
+
+def end_of(values: Mapping[str, object], index: Index) -> bytes:
+    """Return the lines after the interactions."""
+    return _dumped({"version": 1, **values}).encode() + index.line()
 
 
 class Writer:
@@ -95,6 +147,10 @@ class Writer:
         self._partial = path.with_name(path.name + ".partial")
         self.count = 0
         self.unclaimed: list[float] = []  # start times of interactions whose call is unknown
+        self._size = 0  # bytes written
+        self._latest = 0  # start of an interaction, in microseconds
+        self._late: list[tuple[int, int]] = []
+        self._long: list[tuple[int, int]] = []
 
     def head(self, values: Mapping[str, object]) -> None:
         """Write the values that are known when the session begins."""
@@ -105,6 +161,10 @@ class Writer:
         if not self.count:
             self._write(b"interactions:\n")
         self.count += 1
+        start = round(round(interaction.time, 6) * 1e6)  # of the number that is written
+        if start < self._latest:
+            self._late.append((self._size, start))
+        self._latest = max(start, self._latest)
         request_headers: dict[str, str] = {}  # vcrpy has one value for each name of a request
         for name, value in interaction.request_headers:
             separator = "; " if name.lower() == "cookie" else ", "
@@ -135,6 +195,7 @@ class Writer:
         self._write((rest + extras).encode())
 
     def _stream(self, body: Body, indent: int) -> None:
+        self._long.append((self._size, body.size))
         held = b""
         for piece in body.pieces():
             held += piece
@@ -150,15 +211,27 @@ class Writer:
             values: of the end.
             claims: calls for `unclaimed`, in its order.
         """
+        index = Index(self._size, self._late, self._long)
         self._end(values)
         if any(claim is not None for claim in claims):
             # Add the calls of interactions that have none yet, in a copy that replaces the partial file.
             calls = iter(claims)
+            shifts = [(0, 0)]  # offset in the partial file, and by how much the copy is ahead from there on
             copy = self._partial.with_name(self._partial.name + ".claimed")
             with self._partial.open("rb") as old, copy.open("wb") as new:
+                at = ahead = 0
                 for line in old:
-                    # No line of a body has less indentation.
-                    new.write(b"  " + _dumped({"call": next(calls)}).encode() if line == UNCLAIMED else line)
+                    if at == index.end:
+                        break
+                    at += len(line)
+                    if line == UNCLAIMED:  # no line of a body has less indentation
+                        claimed = b"  " + _dumped({"call": next(calls)}).encode()
+                        new.write(claimed)
+                        ahead += len(claimed) - len(line)
+                        shifts.append((at, ahead))
+                    else:
+                        new.write(line)
+                new.write(end_of(values, index.shifted(shifts)))
             copy.replace(self._partial)
         os.fsync(self._fd)
         self._partial.replace(self._path)
@@ -171,10 +244,12 @@ class Writer:
         os.close(self._fd)
 
     def _end(self, values: Mapping[str, object]) -> None:
-        tail = "" if self.count else "interactions: []\n"
-        self._write((tail + _dumped({"version": 1, **values})).encode())
+        if not self.count:
+            self._write(b"interactions: []\n")
+        self._write(end_of(values, Index(self._size, self._late, self._long)))
 
     def _write(self, data: bytes) -> None:
+        self._size += len(data)
         view = memoryview(data)
         while view:
             view = view[os.write(self._fd, view) :]
@@ -188,7 +263,9 @@ def _dumped(values: Mapping[str, object]) -> str:
 def _value(value: object) -> str:
     """Return a value as YAML after the colon of its name. The library is slow, so the usual values do without it."""
     if value is None or isinstance(value, (bool, int, float)):
-        return f" {json.dumps(value)}\n"
+        text = json.dumps(value)
+        # YAML 1.1 requires a point in a number with an exponent.
+        return f" {text.replace('e', '.0e') if isinstance(value, float) and '.' not in text else text}\n"
     if isinstance(value, list) and all(
         type(item) is int or (isinstance(item, str) and _WORD.fullmatch(item)) for item in value
     ):
@@ -205,14 +282,14 @@ _WORD = re.compile(r"[A-Za-z]+(?:-[A-Za-z]+)+|(?!yes|true|null)[A-Z][a-z]{3,}") 
 
 def _extras(interaction: Interaction) -> dict[str, object]:
     """Return the members of an interaction that vcrpy does not have."""
-    extras: dict[str, object] = {"call": interaction.call}
-    extras |= {"t": round(interaction.time, 6), "elapsed": round(interaction.elapsed, 6)}
+    extras: dict[str, object] = {"call": interaction.call, "t": round(interaction.time, 6)}
     extras |= {name: value for name in EXTRAS if (value := getattr(interaction, name))}
     order = [name for name, _ in interaction.headers]
     if order != sorted(order):  # the order of the serializer
         extras["order"] = order
     if interaction.http_version != "1.1":
         extras["http_version"] = interaction.http_version
+    extras["elapsed"] = round(interaction.elapsed, 6)  # the last one: an interaction without it is incomplete
     return extras
 
 

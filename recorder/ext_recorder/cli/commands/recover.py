@@ -24,9 +24,11 @@ def run(values: Values) -> int:
     if path.name.endswith(SUFFIX):
         from ext_recorder.http.reader import recover_traffic as recover_http
 
-        count = recover_http(partial, path, replace=replace)
-        what = "1 HTTP interaction" if count == 1 else f"{count} HTTP interactions"
-        sys.stdout.write(f"{path}: {what} kept\n")
+        traffic = recover_http(partial, path, replace=replace)
+        what = "1 HTTP interaction" if traffic.kept == 1 else f"{traffic.kept} HTTP interactions"
+        dropped = f"; the last one was incomplete: {traffic.dropped} bytes removed" if traffic.dropped else ""
+        unknown = f"; unknown, because the end is missing: {traffic.unknown}" if traffic.unknown else ""
+        sys.stdout.write(f"{path}: {what} kept{dropped}{unknown}\n")
         return 0
     recovered = recover(partial, Path(output) if output else None, replace=replace)
     dropped = f"; the last line was incomplete: {recovered.dropped} bytes removed" if recovered.dropped else ""
@@ -40,7 +42,9 @@ COMMAND = Command(
     "Recover a cassette from the partial file of a killed recorder.",
     """
 A session is written to NAME.partial, which is renamed to NAME when the session ends. If the session was interrupted,
-everything except an incomplete last line can be recovered. This includes the HTTP traffic in NAME.http.yaml.partial. A
+everything except an incomplete last line can be recovered. This includes the HTTP traffic in NAME.http.yaml.partial,
+except an incomplete last interaction. If its end is missing, the traffic of `ext-recorder run` can be replayed; the
+traffic of a Python program can be replayed without its recorded host names, clock and calls. A
 cassette that was truncated later, for example by a failed copy, is recovered in place.
 
     ext-recorder recover session.yaml.partial
