@@ -23,6 +23,7 @@ from .writer import TITLE, VERSION, Index, load_yaml
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
+    from typing import Self
 
 BEGIN, END = b"\ninteractions:\n", b"\nversion: 1\n"
 BUFFER = 131_072
@@ -47,8 +48,8 @@ class Frame:
         begin: offset of the first interaction.
         end: offset after the last one.
         index: None if the file was edited, or has none.
-        is_whole: the lines after the interactions have begun.
-        is_closed: they are complete.
+        is_whole: the file has lines after the interactions.
+        is_closed: these lines are complete.
     """
 
     values: Mapping[str, object]
@@ -60,7 +61,7 @@ class Frame:
 
 
 class InteractionFile:
-    """Interactions of a file that `writer` has written. The file stays open.
+    """Interactions of a file that `writer` has written. The file is open until `close`.
 
     Raises:
         Unreadable: it has another form.
@@ -78,6 +79,16 @@ class InteractionFile:
         self._recent: dict[int, tuple[int, Interaction]] = {}
         self._index = self.frame.index or Index(self.frame.end)
         self._long = dict(self._index.long)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the file. Bodies that were not sent cannot be read any more."""
+        self._file.close()
 
     def prepare(self) -> None:
         """Make an index if the file has none. Raises Unreadable."""
@@ -211,14 +222,20 @@ def read_frame(file: IO[bytes]) -> Frame:
     begin = len(head) + len(BEGIN)
     tail = _tail(file, begin)
     end = file.seek(0, os.SEEK_END) - len(tail)
-    cut = tail.rfind(b"\n", 0, -1) + 1
-    index = Index.of_line(tail[cut:])
-    values = _plain(head) | _plain(tail[:cut] if index else tail)
+    last = tail[tail.rfind(b"\n", 0, -1) + 1 :]
+    index = Index.of_line(last)
+    is_closed = index is not None or (last.startswith(b"redacted: ") and last.endswith(b"\n"))
+    values, is_whole = _plain(head), bool(tail)
+    try:
+        values |= _plain(tail.removesuffix(last) if index else tail)
+    except Unreadable:
+        if is_closed:
+            raise
+        is_whole = False
     values.pop("index", None)
     if values.get("http") != VERSION or "interactions" in values:
         raise Unreadable
-    is_closed = index is not None or (tail.endswith(b"\n") and tail[cut:].startswith(b"redacted: "))
-    return Frame(values, begin, end, index if index and index.end == end else None, bool(tail), is_closed)
+    return Frame(values, begin, end, index if index and index.end == end else None, is_whole, is_closed)
 
 
 def _tail(file: IO[bytes], begin: int) -> bytes:

@@ -55,8 +55,12 @@ def open_document(path: Path) -> Document:
     """
     try:
         file = InteractionFile(path)
+    except (Unreadable, OSError):
+        return load(path)
+    try:
         file.prepare()
     except (Unreadable, CassetteError, OSError):
+        file.close()
         return load(path)
     return Document(file.frame.values, [], file)
 
@@ -109,7 +113,8 @@ def _fix_headers(interaction: Interaction) -> None:
 def end_values(path: Path) -> dict[str, str]:
     """Return the texts next to the interactions of a file, such as `kubeconfig`. Raises CassetteError."""
     try:
-        values = InteractionFile(path).frame.values
+        with InteractionFile(path) as file:
+            values = file.frame.values
     except (Unreadable, OSError):
         values = load(path).values
     return {name: value for name, value in values.items() if isinstance(value, str)}
@@ -146,15 +151,18 @@ def recover_traffic(partial: Path, path: Path, *, replace: bool = False) -> Reco
         raise UsageError(f"{path} exists already: choose another name for the recovered file, or remove that one")
     with hold(partial):
         without_clients()
+        recovered = RecoveredTraffic(0)
         try:
-            file = InteractionFile(partial)
+            with InteractionFile(partial) as file:
+                if not file.frame.is_closed:
+                    recovered = _with_end(partial, file)
         except Unreadable:
             raise CassetteError(partial, 0, "no complete interaction: there is nothing to recover", RECORD) from None
-        recovered = RecoveredTraffic(0)
-        if not file.frame.is_closed:
-            recovered = _with_end(partial, file)
         document = open_document(partial)
-        kept = sum(1 for _ in document.file) if document.file is not None else len(document.interactions)
+        kept = len(document.interactions)
+        if document.file is not None:
+            with document.file as file:
+                kept = sum(1 for _ in file)
         partial.replace(path)
     return recovered._replace(kept=kept)
 

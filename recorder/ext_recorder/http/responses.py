@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import chain
 from typing import NamedTuple
 
 import h11
@@ -13,7 +14,7 @@ from .interaction import HEAD_LIMIT, Body, Interaction
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from .interaction import Call, Headers
 
@@ -63,9 +64,12 @@ def response(recorded: Interaction, method: str, live: Live, *, failed: bool) ->
     open_ended = has_body and "content-length" not in framing and "chunked" not in framing.get("transfer-encoding", "")
     end = failed or (open_ended and not is_tunnel(recorded, method)) or asks_to_close(headers)
     end = end or (recorded.http_version == "1.0" and "keep-alive" not in framing.get("connection", ""))
-    pieces = _bytes(recorded, headers, body if has_body else None, whole=not failed)
+    sent = body if has_body else None
+    pieces = _bytes(recorded, headers, sent, whole=not failed)
     if recorded.reads:
-        return PlayedResponse(_pieces(b"".join(pieces), recorded.reads), end, piecewise=True)
+        head = next(pieces)
+        length = len(head) + _framed_length(recorded, headers, sent, whole=not failed)
+        return PlayedResponse(_pieces(chain([head], pieces), recorded.reads, length), end, piecewise=True)
     if body.size <= PIECE:  # it was read at once
         return PlayedResponse(iter([b"".join(pieces)]), end)
     return PlayedResponse(pieces, end)
@@ -89,7 +93,7 @@ def _bytes(recorded: Interaction, headers: Headers, body: Body | None, *, whole:
     yield ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1", "replace")
     if body is None:
         return
-    if not any(name.lower() == "transfer-encoding" and "chunked" in value.lower() for name, value in headers):
+    if not _is_chunked(headers):
         yield from body.pieces()
         return
     for chunk in _chunks(body, recorded.chunks):
@@ -112,13 +116,27 @@ def _chunks(body: Body, sizes: list[int]) -> Iterator[bytes]:
         held = held[size:]
 
 
-def _pieces(response: bytes, sizes: list[int]) -> Iterator[bytes]:
+def _is_chunked(headers: Headers) -> bool:
+    return any(name.lower() == "transfer-encoding" and "chunked" in value.lower() for name, value in headers)
+
+
+def _framed_length(recorded: Interaction, headers: Headers, body: Body | None, *, whole: bool) -> int:
+    """Return the length of a body as `_bytes` sends it. Its content is not read if the lengths of chunks are known."""
+    if body is None or not _is_chunked(headers):
+        return 0 if body is None else body.size
+    known = sum(recorded.chunks) == body.size
+    sizes: Iterable[int] = recorded.chunks if known else map(len, body.pieces())
+    return sum(len(f"{size:x}") + size + 4 for size in sizes) + (5 if whole else 0)
+
+
+def _pieces(response: Iterator[bytes], sizes: list[int], length: int) -> Iterator[bytes]:
     """Yield a response in the pieces in which it was read. The first piece absorbs a changed length."""
-    at = max(0, sizes[0] + len(response) - sum(sizes))
-    yield response[:at]
-    for size in sizes[1:]:
-        yield response[at : at + size]
-        at += size
+    held = bytearray()
+    for size in (max(0, sizes[0] + length - sum(sizes)), *sizes[1:]):
+        while len(held) < size and (piece := next(response, None)) is not None:
+            held += piece
+        yield bytes(held[:size])
+        del held[:size]
 
 
 def refusal(text: str, method: str) -> bytes:
