@@ -29,7 +29,7 @@ BEGIN, END = b"\ninteractions:\n", b"\nversion: 1\n"
 BUFFER = 131_072
 LONGEST_HEAD = 1024 * 1024
 TAILS = (64 * 1024, 1024 * 1024, 16 * 1024 * 1024)  # bytes at the end of a file that are searched, one after the other
-RECENT_BYTES = 2 * 1024 * 1024  # of interactions that are kept after they were read
+RECENT, RECENT_BYTES = 50, 2 * 1024 * 1024  # interactions that are kept after they were read, and their text
 _BLOCKS = {f"    body: {BINARY}\n".encode(): 6, f"      string: {BINARY}\n".encode(): 8}  # line to indent
 _BASE64_LINE = re.compile(rb" *((?:[A-Za-z0-9+/]{4})*[A-Za-z0-9+/]{2}(?:==|[A-Za-z0-9+/](?:=|[A-Za-z0-9+/])))\n")
 _COMPLETE = re.compile(rb"\n  elapsed: [^\n]*\n\Z")
@@ -77,6 +77,7 @@ class InteractionFile:
             self._file.close()
             raise
         self._recent: dict[int, tuple[int, Interaction]] = {}
+        self._recent_bytes = 0
         self._index = self.frame.index or Index(self.frame.end)
         self._long = dict(self._index.long)
 
@@ -148,9 +149,10 @@ class InteractionFile:
     def _read(self, at: int) -> tuple[Interaction, int]:
         text, bodies, following = self._lines(at)
         interaction = self._interaction(text, bodies, at, following)
+        self._recent_bytes += len(text) - self._recent.pop(at, (0, None))[0]
         self._recent[at] = len(text), interaction
-        while sum(size for size, _ in self._recent.values()) > RECENT_BYTES and len(self._recent) > 1:
-            del self._recent[next(iter(self._recent))]
+        while len(self._recent) > RECENT or (self._recent_bytes > RECENT_BYTES and len(self._recent) > 1):
+            self._recent_bytes -= self._recent.pop(next(iter(self._recent)))[0]
         return interaction, following
 
     def _interaction(self, text: bytes, bodies: list[FileBody], at: int, following: int) -> Interaction:

@@ -100,8 +100,8 @@ class InteractionQueue:
     Attributes:
         count: of all calls.
         last: of all calls.
-        free: calls that other calls may replay, in the order of their first interaction; those at the front may be
-            used up.
+        free: calls that other calls may replay, in the order of their first interaction, or None; those at the front
+            may be used up.
     """
 
     __slots__ = ("by_call", "count", "free", "last")
@@ -110,7 +110,7 @@ class InteractionQueue:
         self.by_call: dict[Call, Turns] = {}
         self.count = 0
         self.last: Entry | None = None
-        self.free: deque[Call] = deque()
+        self.free: deque[Call] | None = None
 
     def append(self, entry: Entry) -> None:
         """Append an entry."""
@@ -118,6 +118,7 @@ class InteractionQueue:
         if turns is None:
             turns = self.by_call[entry.call] = Turns()
             if entry.call is not None:
+                self.free = deque() if self.free is None else self.free
                 self.free.append(entry.call)
         turns.entries.append(entry)
         entry.turns = turns
