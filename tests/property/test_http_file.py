@@ -27,8 +27,10 @@ HEADERS = st.lists(st.tuples(NAMES, VALUES), max_size=4)
 BODIES = st.one_of(
     st.binary(max_size=150),
     st.text(max_size=150).map(lambda text: text.encode("utf-8", "surrogatepass")),
-    st.text(' {}[]":\n\t\\-#\'abc', max_size=300).map(str.encode),
-    st.sampled_from([b"x" * (TEXT_LIMIT + 1), bytes(range(256)) * 2000, b"\n- request:\n\nversion: 1\n", b"\nindex: {}"]),
+    st.text(" {}[]\":\n\t\\-#'abc", max_size=300).map(str.encode),
+    st.sampled_from(
+        [b"x" * (TEXT_LIMIT + 1), bytes(range(256)) * 2000, b"\n- request:\n\nversion: 1\n", b"\nindex: {}"]
+    ),
 )
 
 
@@ -84,7 +86,17 @@ def test_a_file_of_the_writer_is_read_by_its_index_as_by_the_library(
         assert content(document) == content(load(path))
 
 
-LINES = [b"# comment\n", b"- request:\n", b"  cut: true\n", b"      '\n", b"version: 1\n", b"    'x\n", b"---\n", b"\n", b"&a\n"]
+LINES = [
+    b"# comment\n",
+    b"- request:\n",
+    b"  cut: true\n",
+    b"      '\n",
+    b"version: 1\n",
+    b"    'x\n",
+    b"---\n",
+    b"\n",
+    b"&a\n",
+]
 
 
 @given(st.lists(interactions(), min_size=1, max_size=3), st.data())
@@ -101,7 +113,7 @@ def test_an_edited_file_is_read_as_by_the_library(items: list[Interaction], data
             elif edit == "return":
                 lines[at] = line.replace(b"\n", b"\r\n")
             else:
-                new = {"insert": [line, data.draw(st.sampled_from(LINES))], "repeat": [line, line]}
+                new = {"insert": [line, data.draw(st.sampled_from(LINES)) + b"\n"], "repeat": [line, line]}
                 lines[at : at + 1] = new.get(edit, [b"  " + line] if edit == "indent" else [])
                 lines = lines or [b""]
         path.write_bytes(b"".join(lines))

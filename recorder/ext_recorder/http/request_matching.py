@@ -142,6 +142,9 @@ HIDDEN = "[redacted]"
 DEFAULT_PORTS = {"http": ":80", "https": ":443"}
 MOST_DECODED = 64 * 1024 * 1024  # bytes of content
 SHOWN = 60  # characters of a value
+LONG = 4 * 1024 * 1024  # bytes of a body that is compared as a digest, unless it is a value
+WINDOW = 1024 * 1024
+MOST_HIDDEN = 1024  # bytes of a placeholder, or of a boundary
 
 
 class Subject:
@@ -165,7 +168,7 @@ class Subject:
         self.address = f"{url.scheme}://{host}" + (f" {request.socket}" if request.socket else "")
         self.path = unquote(url.path) or "/"
         self.query = sorted(parse_qsl(url.query, keep_blank_values=True))
-        self.content = _content(request)
+        self.content = _content(request, digest_long=matching is None)
         self.more: Mapping[str, object] = {}
         self._method = self.method
         if matching is None:
@@ -223,24 +226,44 @@ def _named(pairs: Iterable[Sequence[str]]) -> dict[str, object]:
     return values
 
 
+class Digest(bytes):
+    """SHA-256 of a body that is too long for memory, as `_hidden` returns it.
+
+    Attributes:
+        size: of the body.
+    """
+
+    size = 0
+
+
 def _spelled(content: object) -> object:
+    if isinstance(content, Digest):
+        return ["bytes", content.hex()]
     if content is MISSING:  # the gap of an ignored item
         return ["ignored"]
     return ["bytes", sha256(content).hexdigest()] if isinstance(content, bytes) else ["value", content]
 
 
-def _content(request: Interaction) -> object:
-    """Return the body without its Content-Encoding: a JSON value, the fields of a form, or bytes."""
+def _content(request: Interaction, *, digest_long: bool) -> object:
+    """Return the body without its Content-Encoding: a JSON value, the fields of a form, or bytes.
+
+    Args:
+        digest_long: return the digest of a long body that is none of these.
+    """
     body = request.request_body
     if body is None or not body.size:
         return b""
     headers = {name.lower(): value for name, value in request.request_headers}
     encoding = headers.get("content-encoding", "").lower()
-    data = _decoded(body, encoding) if encoding in ENCODINGS else body.whole()
     kind, _, parameters = headers.get("content-type", "").partition(";")
+    boundary = b""
     if kind.strip().lower() == "multipart/form-data":
-        boundary = parameters.partition("boundary=")[2].partition(";")[0].strip('" ')
-        return _hidden(data.replace(boundary.encode(), b"boundary")) if boundary else _hidden(data)
+        boundary = parameters.partition("boundary=")[2].partition(";")[0].strip('" ').encode()
+    if digest_long and body.size > LONG and encoding not in ENCODINGS and not _may_be_value(kind, body):
+        return _digest(body, boundary)
+    data = _decoded(body, encoding) if encoding in ENCODINGS else body.whole()
+    if kind.strip().lower() == "multipart/form-data":
+        return _hidden(data.replace(boundary, b"boundary") if boundary else data)
     if kind.strip().lower() == "application/x-www-form-urlencoded":
         fields = parse_qsl(_hidden(data).decode("utf-8", "replace"), keep_blank_values=True)
         return _Fields(list(field) for field in sorted(fields))
@@ -261,6 +284,42 @@ def _decoded(body: Body, encoding: str) -> bytes:
     except ValueError:
         return body.whole()
     return bytes(content)
+
+
+def _may_be_value(kind: str, body: Body) -> bool:
+    """Return True if a body may be a JSON value or the fields of a form, which are compared as such."""
+    if kind.strip().lower() == "application/x-www-form-urlencoded":
+        return True
+    if kind.strip().lower() == "multipart/form-data":
+        return False
+    first = next(body.pieces()).replace(b"\0", b"")  # of UTF-16 and UTF-32
+    for mark in (b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff"):
+        first = first.removeprefix(mark)
+    return first.lstrip(b" \t\r\n")[:1] in {b"{", b"[", b'"', b""}  # JSON of this length
+
+
+def _digest(body: Body, boundary: bytes) -> Digest:
+    """Return the digest of a body, read in pieces, without its boundary and the numbers of its placeholders."""
+    form = PLACEHOLDER.pattern.encode() + (b"|" + re.escape(boundary) if boundary else b"")
+    removed = re.compile(form, re.IGNORECASE)
+    counted, held = sha256(), bytearray()
+
+    def count(data: bytes) -> None:
+        counted.update(_hidden(data.replace(boundary, b"boundary") if boundary else data))
+
+    for piece in body.pieces():
+        held += piece
+        if len(held) > WINDOW:
+            cut = len(held) - MOST_HIDDEN
+            for match in removed.finditer(held, cut - MOST_HIDDEN):
+                if match.start() < cut < match.end():
+                    cut = match.start()
+            count(bytes(held[:cut]))
+            del held[:cut]
+    count(bytes(held))
+    digest = Digest(counted.digest())
+    digest.size = body.size
+    return digest
 
 
 def _hidden(data: bytes) -> bytes:
@@ -313,4 +372,6 @@ def _shown(value: object) -> str:
 
 
 def _size(content: object) -> str:
+    if isinstance(content, Digest):
+        return f"{content.size} bytes"
     return f"{len(content)} bytes" if isinstance(content, bytes) else "JSON"

@@ -31,7 +31,7 @@ WRITTEN = [
     "null",
     "plain text, with:no colon",
     "'it''s'",
-    "'{\"a\": 1,\n\n      \"b\":\n      2}'",
+    '\'{"a": 1,\n\n      "b":\n      2}\'',
     "'\n\n\n      '",
     '"\\xE9\\t\\\n      \\ more\\n"',
     "!!binary |\n      /wD/\n      AA==",

@@ -11,7 +11,16 @@ from hypothesis import strategies as st
 
 from ext_recorder.errors import UsageError
 from ext_recorder.http.interaction import Body, Headers, Interaction
-from ext_recorder.http.request_matching import WORDS, RequestRules, Subject, different
+from ext_recorder.http.request_matching import (
+    LONG,
+    MOST_HIDDEN,
+    WINDOW,
+    WORDS,
+    Digest,
+    RequestRules,
+    Subject,
+    different,
+)
 from tests.support.http_child import record, replay, script
 from tests.support.http_site import serving
 
@@ -222,3 +231,32 @@ def test_a_rule_of_no_form_ends_replay_before_the_child_runs(cassette: Path) -> 
     again = replay(cassette, script("print('ran')"), None, "--ignore", "/params/id")
     assert (again.out, again.code) == (b"", 2)
     assert b"--ignore /params/id: expected a pointer into HTTP requests" in again.err
+
+
+@pytest.mark.parametrize("start", [b"\xff\xd8", b"--b\r\n", b"\0\0{"])
+@pytest.mark.parametrize("shift", [*range(3), WINDOW - MOST_HIDDEN - 40, WINDOW - 1030, WINDOW - 3])
+def test_a_long_body_is_compared_as_a_short_one_would_be(start: bytes, shift: int) -> None:
+    """A boundary and placeholders do not count, wherever the pieces end."""
+
+    def body(boundary: bytes, number: int, content: bytes) -> bytes:
+        lines = b"".join(b"[redacted:env.KEY#%d]\n--%b\n" % (number, boundary) for _ in range(100))
+        return start + bytes(shift) + lines + bytes(LONG) + lines + content
+
+    def multipart(boundary: str, number: int, content: bytes) -> Interaction:
+        headers = [("Content-Type", f"multipart/form-data; boundary={boundary}")]
+        return request(body=body(boundary.encode(), number, content), headers=headers)
+
+    one = multipart("b1", 1, b"end")
+    assert isinstance(Subject(one).content, Digest)
+    assert same(one, multipart("abcdef", 72, b"end"), None)
+    other = multipart("b1", 1, b"END")
+    assert not same(one, other, None)
+    assert "bytes, now " in different(Subject(one), Subject(other))[0][1]
+
+
+@pytest.mark.parametrize("spaces", [b"", b"\xef\xbb\xbf ", b"\n" * 70_000])
+def test_a_long_value_is_compared_as_a_value(spaces: bytes) -> None:
+    text = b" " * LONG
+    assert same(
+        request(body=spaces + b'{"a": 1, "b":' + text + b"2}"), request(body=b'{"b": 2,' + text + b'"a": 1}'), None
+    )
