@@ -42,7 +42,8 @@ def interactions(draw: st.DrawFn) -> Interaction:
     made.call = draw(st.sampled_from([None, None, 7, "b", 1.5, 1e300]))
     made.time = draw(st.sampled_from([0.0, 0.000012, 1.5, 2.25, 2.250001]))
     made.elapsed = draw(st.sampled_from([0.0, 0.00001, 3.125]))
-    made.error = draw(st.sampled_from([None, {"type": "TimeoutError", "errno": None, "message": "é: b"}]))
+    error: dict[str, object] = {"type": "TimeoutError", "errno": None, "message": "é: b"}
+    made.error = draw(st.sampled_from([None, error]))
     made.chunks, made.reads = draw(st.sampled_from([([], []), ([1, 2], [3, 4])]))
     made.cut, made.peer = draw(st.booleans()), draw(st.sampled_from(["", "127.0.0.1:80"]))
     return made

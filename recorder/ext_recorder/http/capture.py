@@ -11,8 +11,7 @@ from ext_recorder.protocols.dialect import DIALECTS
 from ext_sdk.core.wire.json_codec import loads
 
 from .http1_observer import Http1Observer, Unreadable
-from .interaction import CONNECT, Interaction, call_id
-from .interaction_store import TCP, TLS, place_of
+from .interaction import CONNECT, TCP, TLS, Interaction, call_id, place_of
 from .proxy.transfer import INTERACTION, PIECE, Arrivals
 
 if TYPE_CHECKING:

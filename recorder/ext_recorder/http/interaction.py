@@ -156,6 +156,7 @@ def collected(pieces: Iterable[bytes]) -> Body:
 Headers = list[tuple[str, str]]
 Call = int | str | float | None  # id of a request of the host; None: outside calls
 CONNECT = "CONNECT"  # method of an interaction that records a failed connection
+TCP, TLS = "tcp://", "tls://"  # before the address of a failed connection
 HEAD_LIMIT = 1024 * 1024  # bytes of the lines before a body
 TEXT_LIMIT = 256 * 1024  # bytes of a body that is written as text; longer ones are streamed
 
@@ -266,3 +267,18 @@ def _body(body: object) -> Body:
 
 def _number(value: object) -> float:
     return float(value) if isinstance(value, (int, float)) else 0.0
+
+
+def place_of(interaction: Interaction) -> str:
+    """Return host and port of an interaction."""
+    scheme, _, rest = interaction.uri.partition("://")
+    host = rest.partition("/")[0].partition("?")[0].rpartition("@")[2].lower()
+    name, _, port = host.rpartition(":")
+    if name and port.isdigit() and not name.endswith(":"):
+        return host
+    return f"{host}:{'443' if scheme == 'https' else '80'}"
+
+
+def addresses_of(interaction: Interaction) -> set[str]:
+    """Return all addresses of the server of an interaction."""
+    return {place_of(interaction), interaction.peer, interaction.socket} - {""}

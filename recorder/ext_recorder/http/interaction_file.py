@@ -18,10 +18,11 @@ from ext_recorder.errors import CassetteError
 
 from .interaction import BINARY_LINE, TEXT_LIMIT, FileBody, Interaction, encoded_length, interaction_of
 from .interaction_parser import BINARY, LOADER, parse_interaction
-from .writer import TITLE, VERSION, Index, load_yaml
+from .writer import TITLE, VERSION, Index, Indexer, load_yaml
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+    from collections.abc import Set as AbstractSet
     from pathlib import Path
     from typing import Self
 
@@ -110,7 +111,7 @@ class InteractionFile:
                 _, _, at = self._lines(at)
                 continue
             interaction, following = self._read(at)
-            place = (round(interaction.time * 1e6), at)
+            place = (interaction.time, at)
             while late and late[-1] < place:
                 earlier = late.pop()[1]
                 yield earlier, self.load(earlier)
@@ -119,6 +120,16 @@ class InteractionFile:
         while late:
             at = late.pop()[1]
             yield at, self.load(at)
+
+    @property
+    def addresses(self) -> AbstractSet[str]:
+        """Return the addresses of all servers."""
+        return self._index.addresses
+
+    @property
+    def failures(self) -> int:
+        """Return the number of failed connections."""
+        return self._index.failures
 
     def load(self, at: int) -> Interaction:
         """Return the interaction at an offset. Raises CassetteError."""
@@ -131,20 +142,16 @@ class InteractionFile:
         Raises:
             CassetteError: another interaction is not valid.
         """
-        late: list[tuple[int, int]] = []
-        long: list[tuple[int, int]] = []
-        at, latest = self.frame.begin, 0
+        indexer, at = Indexer(), self.frame.begin
         while at < self.frame.end:
-            text, bodies, following = self._lines(at, scanned=long)
+            text, bodies, following = self._lines(at, scanned=indexer.long)
             is_last = following == self.frame.end
             if is_last and not self.frame.is_whole and not _COMPLETE.search(text):
                 break
-            start = round(self._interaction(text, bodies, at, following).time * 1e6)
-            if start < latest:
-                late.append((at, start))
-            latest = max(start, latest)
+            interaction = self._interaction(text, bodies, at, following)
+            indexer.add(at, interaction, interaction.time)
             at = following
-        return Index(at, late, [pair for pair in long if pair[0] < at])
+        return indexer.index(at)
 
     def _read(self, at: int) -> tuple[Interaction, int]:
         text, bodies, following = self._lines(at)

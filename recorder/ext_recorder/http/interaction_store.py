@@ -17,11 +17,13 @@ from hashlib import sha256
 from shlex import quote
 from typing import TYPE_CHECKING, Protocol
 
+from .interaction import TCP, TLS, addresses_of, place_of
 from .interaction_file import InteractionFile
 from .request_matching import Subject, different
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Set as AbstractSet
 
     from .interaction import Call, Interaction
     from .request_matching import RequestRules
@@ -30,11 +32,21 @@ SAFE = frozenset({"GET", "HEAD"})  # methods of polls
 LISTED = 5  # interactions without a request, listed individually
 SHOWN = 4  # differences
 COMPARED = 50  # recorded requests, when a live one has no match
-TCP, TLS = "tcp://", "tls://"  # before the address of a failed connection
 
 
 class Source(Protocol):
-    """Interactions that are read one by one."""
+    """Interactions that are read one by one.
+
+    Attributes:
+        addresses: of all servers.
+        failures: number of failed connections.
+    """
+
+    @property
+    def addresses(self) -> AbstractSet[str]: ...
+
+    @property
+    def failures(self) -> int: ...
 
     def __iter__(self) -> Iterator[tuple[int, Interaction]]:
         """Yield places and interactions, in the order in which their requests began."""
@@ -48,6 +60,8 @@ class _Loaded:
 
     def __init__(self, interactions: Iterable[Interaction]) -> None:
         self._interactions = list(interactions)
+        self.addresses = {address for each in self._interactions for address in addresses_of(each)}
+        self.failures = sum(each.uri.startswith((TCP, TLS)) for each in self._interactions)
 
     def __iter__(self) -> Iterator[tuple[int, Interaction]]:
         return enumerate(self._interactions)
@@ -133,6 +147,9 @@ class InteractionStore:
         interactions: in recorded order.
         clocks: recorded readings by call and thread, in the order of the first reading.
         servers: TLS properties by host and port.
+
+    Attributes:
+        addresses: of all recorded servers.
     """
 
     def __init__(
@@ -156,7 +173,8 @@ class InteractionStore:
         self._taken: set[Call] = set()  # recorded calls that are bound
         self._servers = servers
         self.matching = matching
-        self._addresses: set[str] = set()
+        self.addresses = self._source.addresses
+        self._failures = self._source.failures  # that were not replayed
         self.extra = 0  # polls beyond the recorded ones
 
     # --- Reading -----------------------------------------------------------------------------------------------------
@@ -169,7 +187,6 @@ class InteractionStore:
         entry = Entry(len(self._entries) + 1, place, interaction)
         self._entries.append(entry)
         server = place_of(interaction)
-        self._addresses |= {server, interaction.peer, interaction.socket} - {""}
         for address in {server, interaction.peer or server}:
             self._at.setdefault(address, deque()).append(entry)
         subject = Subject(interaction, self.matching)
@@ -184,12 +201,6 @@ class InteractionStore:
     def _read_all(self) -> None:
         while self._read() is not None:
             pass
-
-    @property
-    def addresses(self) -> set[str]:
-        """Return the addresses of all recorded servers."""
-        self._read_all()
-        return self._addresses
 
     # --- Calls -------------------------------------------------------------------------------------------------------
 
@@ -210,12 +221,8 @@ class InteractionStore:
 
     def serves(self, *addresses: str) -> bool:
         """Return True if traffic with a server is recorded, under any of its addresses."""
-        if self.matching is not None and self.matching.any_server:
-            return True
-        while addresses and self._addresses.isdisjoint(addresses):
-            if self._read() is None:
-                return False
-        return bool(addresses)
+        loose = self.matching is not None and self.matching.any_server
+        return loose or not self.addresses.isdisjoint(addresses)
 
     # --- Connections -------------------------------------------------------------------------------------------------
 
@@ -226,12 +233,15 @@ class InteractionStore:
             kind: TCP or TLS.
             address: host and port.
         """
+        if not self._failures or address not in self.addresses:
+            return None
         entry = self._first_at(address)
         while entry is None and self._read() is not None:
             entry = self._first_at(address)
         if entry is None or entry.kind != kind:
             return None
         entry.played = True
+        self._failures -= 1
         return self._source.load(entry.place)
 
     def _first_at(self, address: str) -> Entry | None:
@@ -362,13 +372,3 @@ class InteractionStore:
         for piece in body.pieces() if body is not None else ():
             digest.update(piece)
         return digest.digest()
-
-
-def place_of(interaction: Interaction) -> str:
-    """Return host and port of an interaction."""
-    scheme, _, rest = interaction.uri.partition("://")
-    host = rest.partition("/")[0].partition("?")[0].rpartition("@")[2].lower()
-    name, _, port = host.rpartition(":")
-    if name and port.isdigit() and not name.endswith(":"):
-        return host
-    return f"{host}:{'443' if scheme == 'https' else '80'}"

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 import h11
 
 from .inject.ext_recorder_agent.errors import NOT_RECORDED
-from .interaction import call_id
-from .interaction_store import TCP, TLS
+from .interaction import TCP, TLS, call_id
 from .proxy.websocket import is_websocket
 from .request_matching import Subject
 from .responses import PlayedConnection, PlayedResponse, asks_to_close, is_tunnel, refusal, response

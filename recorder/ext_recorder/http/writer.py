@@ -21,10 +21,11 @@ import yaml
 from ext_recorder.cassette.paths import target_of
 from ext_recorder.cassette.writer import claim
 
-from .interaction import BINARY_LINE, TEXT_LIMIT
+from .interaction import BINARY_LINE, TCP, TEXT_LIMIT, TLS, addresses_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Set as AbstractSet
     from pathlib import Path
 
     from .interaction import Body, Call, Interaction
@@ -83,18 +84,25 @@ class Index(NamedTuple):
 
     Attributes:
         end: offset of the line after the interactions.
-        late: offset and start, in microseconds, of each interaction that began before one that precedes it.
+        late: offset and start of each interaction that began before one that precedes it.
         long: offset and size of each body that is streamed.
+        addresses: of all servers.
+        failures: number of failed connections.
     """
 
     end: int
-    late: Sequence[tuple[int, int]] = ()
+    late: Sequence[tuple[int, float]] = ()
     long: Sequence[tuple[int, int]] = ()
+    addresses: AbstractSet[str] = frozenset()
+    failures: int = 0
 
     def line(self) -> bytes:
         """Return the index as YAML."""
-        late, long = (", ".join(f"{at}, {number}" for at, number in pairs) for pairs in (self.late, self.long))
-        return f"index: {{end: {self.end}, late: [{late}], long: [{long}]}}\n".encode()
+        late = ", ".join(f"{at}, {round(start * 1e6)}" for at, start in self.late)  # in microseconds
+        long = ", ".join(f"{at}, {size}" for at, size in self.long)
+        names = yaml.safe_dump(sorted(self.addresses), default_flow_style=True, width=NEVER_FOLD).strip()
+        counts = f"failures: {self.failures}, addresses: {names}"
+        return f"index: {{end: {self.end}, late: [{late}], long: [{long}], {counts}}}\n".encode()
 
     @classmethod
     def of_line(cls, line: bytes) -> Index | None:
@@ -102,9 +110,14 @@ class Index(NamedTuple):
         match = _INDEX.fullmatch(line)
         if match is None:
             return None
-        numbers = [[int(number) for number in match[group].split(b", ") if number] for group in (2, 3)]
-        late, long = (list(zip(each[::2], each[1::2], strict=False)) for each in numbers)
-        return cls(int(match[1]), late, long)
+        late, long = ([int(number) for number in match[group].split(b", ") if number] for group in (2, 3))
+        try:
+            names = yaml.safe_load(match[5])
+        except yaml.YAMLError:
+            return None
+        starts = [start / 1e6 for start in late[1::2]]
+        pairs = list(zip(late[::2], starts, strict=False)), list(zip(long[::2], long[1::2], strict=False))
+        return cls(int(match[1]), *pairs, frozenset(map(str, names)), int(match[4]))
 
     def shifted(self, shifts: Sequence[tuple[int, int]]) -> Index:
         """Return the index of a copy.
@@ -116,12 +129,45 @@ class Index(NamedTuple):
         def moved(at: int) -> int:
             return at + shifts[bisect_right(shifts, at, key=itemgetter(0)) - 1][1]
 
-        return Index(
-            moved(self.end), *([(moved(at), number) for at, number in pairs] for pairs in (self.late, self.long))
-        )
+        late, long = [(moved(at), start) for at, start in self.late], [(moved(at), size) for at, size in self.long]
+        return self._replace(end=moved(self.end), late=late, long=long)
 
 
-_INDEX = re.compile(rb"index: \{end: (\d+), late: \[([\d, ]*)\], long: \[([\d, ]*)\]\}\n")
+_INDEX = re.compile(
+    rb"index: \{end: (\d+), late: \[([\d, ]*)\], long: \[([\d, ]*)\], failures: (\d+), addresses: (\[.*\])\}\n"
+)
+
+
+class Indexer:
+    """Collects an index from interactions in the order of the file.
+
+    Attributes:
+        long: offset and size of each body that is streamed.
+    """
+
+    def __init__(self) -> None:
+        self._latest = 0.0
+        self._late: list[tuple[int, float]] = []
+        self.long: list[tuple[int, int]] = []
+        self._addresses: set[str] = set()
+        self._failures = 0
+
+    def add(self, at: int, interaction: Interaction, start: float) -> None:
+        """Add the interaction at an offset, with its start as in the file."""
+        if start < self._latest:
+            self._late.append((at, start))
+        self._latest = max(start, self._latest)
+        self._addresses |= addresses_of(interaction)
+        self._failures += interaction.uri.startswith((TCP, TLS))
+
+    def index(self, end: int) -> Index:
+        """Return the index.
+
+        Args:
+            end: offset of the line after the interactions.
+        """
+        long = [pair for pair in self.long if pair[0] < end]
+        return Index(end, self._late, long, self._addresses, self._failures)
 
 
 def end_of(values: Mapping[str, object], index: Index) -> bytes:
@@ -148,9 +194,7 @@ class Writer:
         self.count = 0
         self.unclaimed: list[float] = []  # start times of interactions whose call is unknown
         self._size = 0  # bytes written
-        self._latest = 0  # start of an interaction, in microseconds
-        self._late: list[tuple[int, int]] = []
-        self._long: list[tuple[int, int]] = []
+        self._indexer = Indexer()
 
     def head(self, values: Mapping[str, object]) -> None:
         """Write the values that are known when the session begins."""
@@ -161,10 +205,7 @@ class Writer:
         if not self.count:
             self._write(b"interactions:\n")
         self.count += 1
-        start = round(round(interaction.time, 6) * 1e6)  # of the number that is written
-        if start < self._latest:
-            self._late.append((self._size, start))
-        self._latest = max(start, self._latest)
+        self._indexer.add(self._size, interaction, round(interaction.time, 6))
         request_headers: dict[str, str] = {}  # vcrpy has one value for each name of a request
         for name, value in interaction.request_headers:
             separator = "; " if name.lower() == "cookie" else ", "
@@ -195,7 +236,7 @@ class Writer:
         self._write((rest + extras).encode())
 
     def _stream(self, body: Body, indent: int) -> None:
-        self._long.append((self._size, body.size))
+        self._indexer.long.append((self._size, body.size))
         held = b""
         for piece in body.pieces():
             held += piece
@@ -211,7 +252,7 @@ class Writer:
             values: of the end.
             claims: calls for `unclaimed`, in its order.
         """
-        index = Index(self._size, self._late, self._long)
+        index = self._indexer.index(self._size)
         self._end(values)
         if any(claim is not None for claim in claims):
             # Add the calls of interactions that have none yet, in a copy that replaces the partial file.
@@ -246,7 +287,7 @@ class Writer:
     def _end(self, values: Mapping[str, object]) -> None:
         if not self.count:
             self._write(b"interactions: []\n")
-        self._write(end_of(values, Index(self._size, self._late, self._long)))
+        self._write(end_of(values, self._indexer.index(self._size)))
 
     def _write(self, data: bytes) -> None:
         self._size += len(data)

@@ -9,8 +9,7 @@ from wsproto.utilities import RemoteProtocolError
 
 from ext_recorder.http.http1_observer import SWITCHING, ResponseReader, Unreadable, forget_reads
 from ext_recorder.http.inject.ext_recorder_agent.errors import described
-from ext_recorder.http.interaction import CONNECT, Interaction
-from ext_recorder.http.interaction_store import TCP, TLS
+from ext_recorder.http.interaction import CONNECT, TCP, TLS, Interaction
 
 from .upstream import Upstream
 from .websocket import CLIENT, SERVER, WebSocketObserver, is_websocket

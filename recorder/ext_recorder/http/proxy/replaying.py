@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ext_recorder.http.interaction import Body
-from ext_recorder.http.interaction_store import TCP, TLS
+from ext_recorder.http.interaction import TCP, TLS, Body
 from ext_recorder.http.responses import CONTINUE
 
 from .websocket import WebSocketPlayer, accepted

@@ -235,17 +235,31 @@ def test_what_a_killed_recorder_left_is_recovered_and_plays(cassette: Path) -> N
     assert b"session.http.yaml exists already" in recover(left).stderr
 
 
-def test_a_recording_without_its_end_is_not_recovered_and_says_what_to_do(cassette: Path) -> None:
+def test_a_recording_without_its_end_is_recovered_and_says_what_is_not_known(cassette: Path) -> None:
     with serving() as server:
-        assert (
-            record(cassette, script(f"import urllib.request as u; u.urlopen({server.origin!r} + '/count')")).code == 0
-        )
+        asking = f"import urllib.request as u; print([u.urlopen({server.origin!r} + '/count').read() for _ in 'abc'])"
+        recorded = record(cassette, script(asking))
     whole = cassette.parent / "session.http.yaml"
+    left = whole.with_name(whole.name + ".partial")
+    data = whole.read_bytes()
+    left.write_bytes(data[: data.index(b"\nversion: 1") - 4])  # within the last interaction
+    whole.unlink()
+    done = recover(left)
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert b"session.http.yaml: 2 HTTP interactions kept; the last one was incomplete: " in done.stdout
+    assert b"; unknown, because the end is missing: host names, " in done.stdout
+    assert not left.exists()
+    again = replay(cassette, script(asking.replace("abc", "ab")))
+    assert (again.code, again.err) == (0, b"")
+    assert again.out.strip(b"]\n") == recorded.out.rpartition(b",")[0]
+
+
+def test_what_has_no_interaction_is_not_recovered(cassette: Path) -> None:
     left = cassette.parent / "left.http.yaml.partial"
-    left.write_bytes(whole.read_bytes().partition(b"\nversion: 1")[0])
+    left.write_bytes(b"http: 1\ninteractions:\n- request:\n")
     done = recover(left)
     assert done.returncode == 2
-    assert b"is missing; it cannot be recovered" in done.stderr
+    assert b"no complete interaction: there is nothing to recover" in done.stderr
     assert b"record the session again" in done.stderr
     assert left.exists()
 

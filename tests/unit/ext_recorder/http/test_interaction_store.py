@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from ext_recorder.http.interaction import CONNECT, Body, Headers, Interaction
-from ext_recorder.http.interaction_store import TCP, InteractionStore
+from ext_recorder.http.interaction import CONNECT, TCP, Body, Headers, Interaction
+from ext_recorder.http.interaction_store import InteractionStore
 from ext_recorder.http.request_matching import Subject
 
 JSON = [("Content-Type", "application/json")]
