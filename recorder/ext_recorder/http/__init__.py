@@ -6,6 +6,7 @@
     capture           from the bytes of connections to interactions (record)
     playback          from a child's requests to recorded responses (replay)
     reader, writer    NAME.http.yaml
+    interaction_*     an interaction; its parser; a file that is read one by one; a store that finds responses
 
 NAME.http.yaml is a cassette in vcrpy's format, written by its serializer and read by its safe loader. vcrpy's patches
 of client libraries are not used: they lose requests of concurrent threads, read every body to its end, and do not
