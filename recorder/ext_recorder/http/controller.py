@@ -115,7 +115,8 @@ class WorkerProcess:
             started: start of the session's cassette, on the monotonic clock.
             whole: the session was not interrupted; an interrupted recording keeps its name NAME.partial.
         """
-        os.write(self._control, (WHOLE if whole else INTERRUPTED) + struct.pack("d", started))
+        with contextlib.suppress(BrokenPipeError):  # it has ended already, and reported the reason
+            os.write(self._control, (WHOLE if whole else INTERRUPTED) + struct.pack("d", started))
         outcome = self._read()
         self._finished = True
         self.close()

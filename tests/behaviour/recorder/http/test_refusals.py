@@ -254,6 +254,19 @@ def test_a_recording_without_its_end_is_recovered_and_says_what_is_not_known(cas
     assert again.out.strip(b"]\n") == recorded.out.rpartition(b",")[0]
 
 
+def test_damage_is_reported_when_it_is_reached(cassette: Path) -> None:
+    with serving() as server:
+        child = script(f"import urllib.request as u; [u.urlopen({server.origin!r} + '/count').read() for _ in 'ab']")
+        assert record(cassette, child).code == 0
+    path = cassette.parent / "session.http.yaml"
+    first, method, second = path.read_bytes().rpartition(b"method: GET")
+    path.write_bytes(first + method.replace(b"m", b"'") + second)  # of the same size, so the index is valid
+    again = replay(cassette, child)
+    assert again.code != 0
+    assert b"session.http.yaml: the interaction at offset " in again.err
+    assert b"internal error" not in again.err
+
+
 def test_what_has_no_interaction_is_not_recovered(cassette: Path) -> None:
     left = cassette.parent / "left.http.yaml.partial"
     left.write_bytes(b"http: 1\ninteractions:\n- request:\n")
