@@ -56,7 +56,9 @@ def written(folder: str, items: list[Interaction], claims: list[object]) -> Path
     for item in items:
         writer.append(item)
     calls = [claims[number % len(claims)] if claims else None for number in range(len(writer.unclaimed))]
-    writer.finish({"kubeconfig": "a: b\nc: d\n", "hosts": {}, "redacted": []}, calls)  # type: ignore[arg-type]
+    writer.finish(
+        {"kubeconfig": "a: b\nc: d\n", "hosts": {}, "clock": [{"call": 1, "ns": [[1]]}], "redacted": []}, calls
+    )  # type: ignore[arg-type]
     return path
 
 

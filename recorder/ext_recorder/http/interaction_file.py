@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from typing import Self
 
 BEGIN, END = b"\ninteractions:\n", b"\nversion: 1\n"
-BUFFER = 131_072
+BUFFER, USUAL = 131_072, 16_384  # bytes that are read at once; of a usual interaction and the next line
 LONGEST_HEAD = 1024 * 1024
 TAILS = (64 * 1024, 1024 * 1024, 16 * 1024 * 1024)  # bytes at the end of a file that are searched, one after the other
 RECENT, RECENT_BYTES = 50, 2 * 1024 * 1024  # interactions that are kept after they were read, and their text
@@ -180,6 +180,10 @@ class InteractionFile:
             scanned: gets the long bodies; None if the index lists them.
         """
         file, end = self._file, self.frame.end
+        data = os.pread(file.fileno(), min(USUAL, end - at), at)
+        length = data.find(b"\n- ") + 1
+        if length and b"!!binary" not in data[:length]:
+            return data[:length], [], at + length
         file.seek(at)
         line = file.readline()
         lines, bodies = [line], []
@@ -205,6 +209,8 @@ class InteractionFile:
 
 def _by_library(text: bytes) -> dict[str, object]:
     """Return an interaction as the YAML library reads it. Raises ValueError."""
+    if re.search(rb"\n[^\n #]", text):
+        raise ValueError("expected the lines of one interaction")
     content = load_yaml(text.decode())
     if not isinstance(content, list) or len(content) != 1 or not isinstance(content[0], dict):
         raise ValueError("expected one interaction")
