@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given
@@ -14,6 +15,9 @@ from ext_recorder.http.interaction import TEXT_LIMIT, Body, Interaction
 from ext_recorder.http.interaction_file import InteractionFile
 from ext_recorder.http.reader import Document, load, open_document, recover_traffic
 from ext_recorder.http.writer import Writer
+
+if TYPE_CHECKING:
+    from ext_recorder.http.interaction import Call
 
 NAMES = st.one_of(
     st.sampled_from(["Content-Type", "Set-Cookie", "yes", "On", "Null", "x"]),
@@ -49,7 +53,7 @@ def interactions(draw: st.DrawFn) -> Interaction:
     return made
 
 
-def written(folder: str, items: list[Interaction], claims: list[object]) -> Path:
+def written(folder: str, items: list[Interaction], claims: list[Call]) -> Path:
     path = Path(folder) / "session.http.yaml"
     writer = Writer(path)
     writer.head({"seed": "x", "bindings": {"home": "/home/user"}})
@@ -58,7 +62,7 @@ def written(folder: str, items: list[Interaction], claims: list[object]) -> Path
     calls = [claims[number % len(claims)] if claims else None for number in range(len(writer.unclaimed))]
     writer.finish(
         {"kubeconfig": "a: b\nc: d\n", "hosts": {}, "clock": [{"call": 1, "ns": [[1]]}], "redacted": []}, calls
-    )  # type: ignore[arg-type]
+    )
     return path
 
 
@@ -78,7 +82,7 @@ def plain(item: Interaction) -> dict[str, object]:
 
 @given(st.lists(interactions(), min_size=1, max_size=6), st.lists(st.sampled_from([None, 7, "call"]), max_size=3))
 def test_a_file_of_the_writer_is_read_by_its_index_as_by_the_library(
-    items: list[Interaction], claims: list[object]
+    items: list[Interaction], claims: list[Call]
 ) -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = written(folder, items, claims)
