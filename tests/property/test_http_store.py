@@ -18,12 +18,13 @@ from ext_recorder.http.writer import Writer
 if TYPE_CHECKING:
     from ext_recorder.http.interaction import Call
 
-CALLS = st.sampled_from([None, 1, 2, "b"])
-URIS = st.sampled_from(["http://h/a", "http://h/b", "http://g:81/a?x=1"])
-BODIES = st.sampled_from([b"", b"{}", b'{"a": 1}'])
-METHODS = st.sampled_from(["GET", "POST"])
-ADDRESSES = st.sampled_from(["h:80", "g:81", "192.0.2.1:80", "other:1"])
-KINDS = st.sampled_from([TCP, TLS])
+# Few values, so that requests, calls and addresses often are the same.
+CALLS = st.sampled_from([None, 1, 2])
+URIS = st.sampled_from(["http://h/a", "http://h/a", "http://g:81/a?x=1"])
+BODIES = st.just(b"")
+METHODS = st.sampled_from(["GET", "GET", "POST"])
+ADDRESSES = st.sampled_from(["h:80", "h:80", "g:81", "192.0.2.1:80"])
+KINDS = st.sampled_from([TCP, TCP, TLS])
 FAILURES = st.tuples(st.just("CONNECT"), st.builds("{}{}".format, KINDS, ADDRESSES), st.just(b""))
 STEPS = st.lists(
     st.one_of(

@@ -167,3 +167,23 @@ def test_a_connection_fails_where_it_failed() -> None:
     assert shelf.refusal(TCP, "h:80") is refusal
     assert shelf.refusal(TCP, "h:80") is None
     assert text(shelf.take(Subject(asked()), 1)) == "a"
+
+
+def test_every_failure_of_a_connection_is_replayed_before_it_succeeds() -> None:
+    refusals = [Interaction(CONNECT, f"{TCP}h:80", error={"type": "ConnectionRefusedError"}) for _ in "ab"]
+    shelf = library(refusals[0], refusals[1], answered("a"))
+    assert [shelf.refusal(TCP, "h:80") for _ in "abc"] == [*refusals, None]
+
+
+def test_a_call_stays_the_recorded_call_that_it_was_first() -> None:
+    recorded = [answered(text, "POST", call=int(text[1])) for text in ("a1", "b2", "c1", "d2", "e1")]
+    shelf = library(*recorded)
+    live = Subject(asked("POST"))
+    assert [text(shelf.take(live, call)) for call in (71, 72, 72, 71, 71)] == ["a1", "b2", "d2", "c1", "e1"]
+
+
+def test_requests_outside_of_calls_are_not_played_to_calls_if_their_clock_is() -> None:
+    shelf = InteractionStore([answered("a", call=None)], {(None, ""): [[1]]}, {})
+    assert shelf.clock(5, "") == (None, [[1]])
+    assert "recorded for another call (None)" in str(shelf.take(Subject(asked()), 6))
+    assert text(shelf.take(Subject(asked()), 5)) == "a"
