@@ -6,9 +6,9 @@ import weakref
 from typing import TYPE_CHECKING
 
 from ext_recorder.cassette.reader import Reader
-from ext_recorder.messages.id_map import IdMap
 from ext_recorder.messages.matcher import MessageComparison
 from ext_recorder.messages.name_map import NameMap
+from ext_recorder.messages.open_calls import IdMap
 from ext_recorder.messages.path_bindings import ReplayBindings
 from ext_recorder.protocols.dialect import DIALECTS
 from ext_recorder.verify.child_messages import ChildMessages

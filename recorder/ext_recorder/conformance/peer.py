@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from ext_recorder.cassette.events import Data
 from ext_recorder.errors import RecorderError
-from ext_recorder.messages.call_tracker import CallTracker
+from ext_recorder.messages.open_calls import CallTracker
 from ext_recorder.posix.channel import ByteChannel, wait
 from ext_recorder.posix.supervised_child import SupervisedChild
 from ext_recorder.protocols.dialect import DIALECTS

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from ext_recorder.cassette.reader import Reader
 from ext_recorder.errors import RecorderError
-from ext_recorder.messages.call_tracker import CallTracker
+from ext_recorder.messages.open_calls import CallTracker
 from ext_recorder.protocols.dialect import DIALECTS
 from ext_sdk.core.wire.json_codec import loads
 

@@ -1,6 +1,6 @@
 """Event loop of the proxy: one thread that waits for sockets, timers, other threads, and the end of the session.
 
-Work that nobody waits for, such as writing a recording, is deferred until no event is ready, so that it does not delay
+Work without a deadline, such as writing a recording, is deferred until no event is ready, so that it does not delay
 a connection. It is done earlier if too much of it waits.
 """
 

@@ -18,10 +18,9 @@ from .inject.ext_recorder_agent.channel import HEAD
 
 if TYPE_CHECKING:
     import socket
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from .event_loop import EventLoop
-    from .proxy.service import ProxyProcess
 
 READ_BYTES = 262_144
 READ_CHECK_S = 0.0003  # between two checks whether a child has read a piece
@@ -123,13 +122,17 @@ class MessageHandler(Protocol):
 
 
 def serve(
-    loop: EventLoop, listener: socket.socket, control: int, handler: MessageHandler, proxy: ProxyProcess | None = None
+    loop: EventLoop,
+    listener: socket.socket,
+    control: int,
+    handler: MessageHandler,
+    stop: Callable[[EventLoop], None] | None = None,
 ) -> bytes:
     """Serve children until the recorder ends the session and everything sent before has been read.
 
     Args:
-        proxy: process that reports like a child; it is stopped at the end.
         control: pipe from the recorder: WHOLE or INTERRUPTED at the end, closed if the recorder was killed.
+        stop: is called at the end, and stops a process that reports like a child.
 
     Returns:
         Bytes that the recorder has sent; b"" if it was killed.
@@ -137,8 +140,8 @@ def serve(
     children = _Children(loop, listener, control, handler)
     while not children.is_over:
         loop.turn(None)
-    if proxy is not None:
-        proxy.stop(loop)
+    if stop is not None:
+        stop(loop)
     while children.peers and loop.turn(SILENCE_S):
         pass
     for peer in list(children.peers.values()):

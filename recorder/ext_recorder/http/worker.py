@@ -75,13 +75,13 @@ def record(
 
     recording = TrafficCapture(writer, Sanitizer(clean), origin.started)
     loop = EventLoop()
-    process = None
+    stop = None
     if proxy is not None:
         from .proxy.service import ProxyProcess
 
-        process = ProxyProcess(proxy, context.folder, origin.started)
+        stop = ProxyProcess(proxy, context.folder, origin.started).stop
         context.ready(context.seed, context.epoch, origin.kinds)
-    received = serve(loop, context.listener, context.control, recording, process)
+    received = serve(loop, context.listener, context.control, recording, stop)
     outline = clean(kubeconfig.of(recording.addresses).encode()).decode()
     values: dict[str, object] = {"kubeconfig": outline} if outline else {}
     values |= _known(recording, epoch) | {"redacted": list(redactor.fired)}

@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 
     from ext_recorder.protocols.dialect import ClassifiedMessage, Dialect
 
-    from .id_map import IdMap
     from .name_map import NameMap
+    from .open_calls import IdMap
     from .path_bindings import ReplayBindings
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 from random import Random
 
 from ext_recorder.errors import UsageError
-from ext_recorder.messages.call_tracker import OpenCalls
+from ext_recorder.messages.open_calls import OpenCalls
 from ext_recorder.protocols.dialect import NOT_RECORDED
 from ext_sdk.core.wire.frames import Frame
 

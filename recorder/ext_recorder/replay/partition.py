@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import islice
 
 from ext_recorder.cassette.events import Data, Mark, omitted
-from ext_recorder.messages.call_tracker import OpenCalls
+from ext_recorder.messages.open_calls import OpenCalls
 from ext_recorder.protocols.dialect import id_key, pointers_of
 from ext_recorder.protocols.fast_id import scan_id
 

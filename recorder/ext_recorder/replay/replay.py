@@ -12,8 +12,8 @@ import sys
 from ext_recorder.cassette.events import Data
 from ext_recorder.cassette.reader import Reader, dialect_of
 from ext_recorder.errors import RecorderError, UsageError
-from ext_recorder.messages.id_map import IdMap
 from ext_recorder.messages.matcher import MATCH_ON, Matcher
+from ext_recorder.messages.open_calls import IdMap
 from ext_recorder.messages.path_bindings import ReplayBindings
 from ext_recorder.messages.provenance import check, headline
 from ext_recorder.posix.output import claim_standard_files, host_outlet, write_message

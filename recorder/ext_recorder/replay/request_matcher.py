@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from ext_recorder.cassette.events import Event
-    from ext_recorder.messages.id_map import IdMap
     from ext_recorder.messages.matcher import Matcher
+    from ext_recorder.messages.open_calls import IdMap
     from ext_recorder.messages.path_bindings import ReplayBindings
     from ext_recorder.protocols.dialect import ClassifiedMessage, Dialect
     from ext_sdk.core.wire.framing import Framing

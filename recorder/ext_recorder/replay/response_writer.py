@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from ext_recorder.cassette.events import Data
-    from ext_recorder.messages.id_map import IdMap
+    from ext_recorder.messages.open_calls import IdMap
     from ext_recorder.messages.path_bindings import ReplayBindings
     from ext_recorder.protocols.dialect import ClassifiedMessage, Dialect
     from ext_sdk.core.wire.framing import Framing

@@ -8,7 +8,7 @@ and a recorder reports them.
 from __future__ import annotations
 
 from ext_recorder.cassette.events import Data
-from ext_recorder.messages.call_tracker import OpenCalls
+from ext_recorder.messages.open_calls import OpenCalls
 from ext_recorder.protocols.dialect import id_key, pointers_of
 from ext_recorder.protocols.fast_id import scan_first_id, scan_id
 

@@ -1,7 +1,7 @@
 """Recording of a whole command: the HTTP traffic of every process that it starts, in one folder.
 
 session       record or replay: starts the worker and the command, and ends as the command does
-folder        the files of a recording, made beside the folder and renamed at the end
+folder        the files of a recording, made next to the folder and renamed at the end
 wrap          copies of a host's configuration in which its children go through the recorder
 children      starts of these children: a cassette for each
 environment   the variables that lead programs to the proxy and make them trust it

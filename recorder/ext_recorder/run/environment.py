@@ -103,7 +103,7 @@ LISTENING = "0A"  # state of a socket in /proc/net/tcp
 
 
 def open_ports() -> frozenset[int] | None:
-    """Return the TCP ports on which a process of this machine listens; None if the system does not tell."""
+    """Return the TCP ports on which a process of this machine listens; None if the system does not list them."""
     ports = set()
     for table in ("/proc/net/tcp", "/proc/net/tcp6"):
         try:

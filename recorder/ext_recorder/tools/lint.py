@@ -14,9 +14,9 @@ from ext_recorder.batch.reports import Case
 from ext_recorder.cassette.age import check as check_age
 from ext_recorder.cassette.events import Mark
 from ext_recorder.cassette.reader import Reader
-from ext_recorder.messages.call_tracker import CallTracker
 from ext_recorder.messages.differences import Problem
 from ext_recorder.messages.json_values import join
+from ext_recorder.messages.open_calls import CallTracker
 from ext_recorder.protocols.detection import redirected_address
 from ext_recorder.protocols.dialect import DIALECTS, id_key, pointers_of
 from ext_recorder.protocols.rules import ERROR, rules_of

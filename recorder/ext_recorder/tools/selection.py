@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ext_recorder.cassette.events import OWN_FILES, Data
-from ext_recorder.messages.call_tracker import CallTracker
+from ext_recorder.messages.open_calls import CallTracker
 from ext_sdk.core.wire.frames import Frame
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from array import array
 from typing import TYPE_CHECKING
 
 from ext_recorder.cassette.reader import Reader
-from ext_recorder.messages.call_tracker import CallTracker
+from ext_recorder.messages.open_calls import CallTracker
 from ext_recorder.protocols.dialect import DIALECTS
 
 if TYPE_CHECKING:

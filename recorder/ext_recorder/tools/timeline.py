@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 
 from ext_recorder.cassette.events import Data, omitted
-from ext_recorder.messages.call_tracker import CallTracker
+from ext_recorder.messages.open_calls import CallTracker
 from ext_recorder.protocols.detection import redirected_address
 from ext_recorder.protocols.dialect import DIALECTS
 from ext_sdk.core.wire.frames import Frame

@@ -6,21 +6,21 @@ from collections import deque
 from typing import TYPE_CHECKING, NamedTuple
 
 from ext_recorder.cassette.events import STDERR_FRAMING, Data
-from ext_recorder.messages.call_tracker import CallTracker
 from ext_recorder.messages.differences import shortened
+from ext_recorder.messages.open_calls import CallTracker
 from ext_recorder.protocols.dialect import OTHER, ClassifiedMessage
+from ext_recorder.verify.differences import Expected, Received, identity
 from ext_sdk.core.wire.frames import Frame
 
-from .paired_messages import Expected, Received, identity
 from .pairing import MessagePairing
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from ext_recorder.cassette.events import Event
-    from ext_recorder.messages.id_map import IdMap
     from ext_recorder.messages.matcher import MessageComparison
     from ext_recorder.messages.name_map import NameMap
+    from ext_recorder.messages.open_calls import IdMap
     from ext_recorder.messages.path_bindings import ReplayBindings
     from ext_sdk.core.wire.frames import Junk
     from ext_sdk.core.wire.framing import Framing

@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
     from ext_recorder.messages.matcher import Difference, MessageComparison
     from ext_recorder.messages.name_map import NameMap
+    from ext_recorder.verify.differences import Expected, Received
 
     from .differences import LiveDifferences
-    from .paired_messages import Expected, Received
 
 
 # Maximum number of messages without a counterpart, so that memory does not grow with a session.

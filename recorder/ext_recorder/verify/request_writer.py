@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from ext_recorder.cassette.events import Data
-    from ext_recorder.messages.id_map import IdMap
     from ext_recorder.messages.name_map import NameMap
+    from ext_recorder.messages.open_calls import IdMap
     from ext_recorder.messages.path_bindings import ReplayBindings
     from ext_recorder.protocols.dialect import ClassifiedMessage, Dialect
     from ext_sdk.core.wire.framing import Framing

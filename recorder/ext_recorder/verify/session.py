@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 from ext_recorder.batch.reports import Case
 from ext_recorder.cassette.paths import beside
 from ext_recorder.cassette.reader import dialect_of
-from ext_recorder.messages.id_map import IdMap
 from ext_recorder.messages.matcher import MessageComparison
 from ext_recorder.messages.name_map import NameMap
+from ext_recorder.messages.open_calls import IdMap
 from ext_recorder.messages.path_bindings import HOME, ReplayBindings
 from ext_recorder.messages.redaction import Redaction
 from ext_sdk.core.wire.framing import FRAMINGS

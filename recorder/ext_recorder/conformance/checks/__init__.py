@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from ext_recorder.conformance.clauses import REGISTERED
 
-from . import durations, errors, execute, host_behaviour, initialize, messages
+from . import errors, execute, host_behaviour, initialize, messages
 
 # In the order of the specification, which is that of the numbers of the clauses.
-MODULES = (messages, initialize, execute, errors, durations, host_behaviour)
+MODULES = (messages, initialize, execute, errors, host_behaviour)
 CLAUSES = tuple(clause for module in MODULES for clause in REGISTERED if clause.check.__module__ == module.__name__)

@@ -62,7 +62,7 @@ class Request(NamedTuple):
 
 
 class Backend(Protocol):
-    """What responds to the requests on one connection: a real server, or a recording."""
+    """Source of the responses on one connection: a real server, or a recording."""
 
     def open_tunnel(self, client: Client, origin: Origin) -> None:
         """Prepare a tunnel, then call `tunnel_opened` or `refuse`."""
@@ -129,7 +129,7 @@ class Client:
     # --- For the backend ---------------------------------------------------------------------------------------------
 
     def tunnel_opened(self) -> None:
-        """Tell the program that it may use its tunnel."""
+        """Report to the program that its tunnel is open."""
         self.stream.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
         if self._reader.rest:
             self._routing.problem("a program sent data before its tunnel was open")
@@ -205,7 +205,7 @@ class Client:
             self._backend.gone(self, error)
 
     def drained(self, stream: Stream) -> None:
-        """Let the back end continue."""
+        """Continue the back end."""
         if self._backend is not None:
             self._backend.client_drained(self)
 

@@ -64,7 +64,7 @@ class Unrecorded:
 
 
 class RecordingContext(NamedTuple):
-    """What all connections of a recording share.
+    """Parts that all connections of a recording share.
 
     Attributes:
         trust: certificates of servers.
@@ -104,7 +104,7 @@ class RecordedConnection:
         self._socket: WebSocketObserver | None = None
         self._purpose = ""  # of the connection that is being opened: tunnel, tls or request
         self._is_raw = False  # another protocol, or one that can't be read
-        self._is_shaking = False  # the TLS handshake with the program goes on
+        self._is_shaking = False  # the TLS handshake with the program is not complete
 
     @property
     def _now(self) -> Interaction | None:

@@ -43,7 +43,7 @@ class Listener(NamedTuple):
 
 
 class ProxyOptions(NamedTuple):
-    """What the proxy serves.
+    """Listeners of the proxy, and the servers that it records.
 
     Attributes:
         listeners: of the proxy, and of reverse routes.
@@ -145,7 +145,7 @@ class Feed:
         self.stream = Stream(loop, sock, self)
 
     def add(self, interaction: Interaction) -> None:
-        """Send an interaction when nobody waits for the proxy."""
+        """Send an interaction when no program waits for the proxy."""
         self._count += 1
         source = frames_of(interaction, self._count)
         self._loop.defer(lambda: self.stream.stream(source, end=False))

@@ -20,7 +20,7 @@ READ_BYTES = 262_144
 MOST_READS = 8  # in one turn, so that one connection does not delay the others
 MOST_PENDING_BYTES = 1_048_576  # queued for a peer that does not read; its source pauses above
 MOST_SOURCES = 64  # queued iterators
-LINGER_S = 2.0  # until a peer that was told the end has closed its side
+LINGER_S = 2.0  # until a peer that has received the end has closed its side
 PIECE_GAP_S = 0.001  # between two pieces that must not be read as one
 HELLO = 0x16  # first byte of TLS
 

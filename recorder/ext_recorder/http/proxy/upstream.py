@@ -130,7 +130,7 @@ class UpstreamOwner(Protocol):
         """Process an open connection, before TLS."""
 
     def verified(self, upstream: Upstream, /) -> None:
-        """Process the end of the TLS handshake; `defect` tells about the certificate."""
+        """Process the end of the TLS handshake; `defect` is that of the certificate."""
 
     def refused(self, upstream: Upstream, error: OSError, /) -> None:
         """Process a connection, or a TLS handshake, that has failed."""

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from ext_recorder.errors import UsageError
-from ext_recorder.messages.id_map import IdMap
 from ext_recorder.messages.matcher import Matcher
+from ext_recorder.messages.open_calls import IdMap
 from ext_recorder.messages.path_bindings import ReplayBindings
 from ext_recorder.protocols.dialect import DIALECTS, Dialect
 

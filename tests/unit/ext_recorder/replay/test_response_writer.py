@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ext_recorder.cassette.events import Data
-from ext_recorder.messages.id_map import IdMap
+from ext_recorder.messages.open_calls import IdMap
 from ext_recorder.messages.path_bindings import ReplayBindings
 from ext_recorder.protocols.dialect import DIALECTS
 from ext_recorder.replay.response_writer import ResponseWriter
