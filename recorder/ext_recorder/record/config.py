@@ -8,7 +8,7 @@ from ext_recorder.errors import UsageError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from typing import Literal
 
     from ext_recorder.cassette.writer import Writer
@@ -128,6 +128,7 @@ class RecordingConfig:
         base: what is recorded on; None: nothing.
         http: the HTTP traffic of the child is recorded, too.
         redact: what is redacted; None: what looks secret.
+        on_start: is called with the zero of the cassette's clock, on the monotonic clock.
 
     Raises:
         UsageError: a variable to be redacted is missing, or the cassette has the name of something else than a file.
@@ -144,6 +145,7 @@ class RecordingConfig:
         "listen",
         "match_env",
         "name",
+        "on_start",
         "partial",
         "protocol",
         "redact",
@@ -162,6 +164,7 @@ class RecordingConfig:
         connect: str = "",
         match_env: tuple[str, ...] = (),
         http: bool = False,
+        on_start: Callable[[float], None] | None = None,
     ) -> None:
         from ext_recorder.cassette.paths import target_of  # every replay imports this module for its modes
 
@@ -174,6 +177,7 @@ class RecordingConfig:
         self.bind = bind or {}
         self.base: ResumeFrom | None = None
         self.http = http
+        self.on_start = on_start
         self.listen = listen
         self.connect = connect
         self.match_env = match_env

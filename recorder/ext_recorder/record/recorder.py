@@ -67,6 +67,8 @@ def record(session: RecordingConfig, http: Callable[[RecordingConfig], TrafficRe
     stderr = host_outlet(2)
     queue = writer_process.start(session, child.pid)
     proxy = StdioProxy(child, signals, queue, stderr)
+    if session.on_start:
+        session.on_start(proxy.started)
     status = proxy.run()
     proxy.linger()
     report = queue.finish()

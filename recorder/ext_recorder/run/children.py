@@ -20,12 +20,12 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
     from typing import Any, Literal
 
+    from ext_recorder.cassette.recording import Child
     from ext_recorder.messages.provenance import Live
 
 VARIABLE = "EXT_RECORDER_RUN"  # the folder of the session
 SESSION, STARTS, REPORT, CLAIMS = "children.json", "starts.ndjson", "report.ndjson", "claims"
 SHIMS, LAUNCHER = "shims", "ext-recorder"  # in the folder of the session
-CASSETTES = "children"  # in the folder of the recording
 PATIENCE_S = 10.0  # until the recorders of children have ended after the command
 SHOWN = 5  # differences of replayed children in the summary
 
@@ -37,23 +37,6 @@ SHIM = f"""\
 export {VARIABLE}
 exec "${VARIABLE}/{LAUNCHER}" record --config=none --passed=$# "${{0##*/}}" -- "$@"
 """
-
-
-class Child:
-    """Child of a recording, as its header lists it: the sessions of one name and one command.
-
-    Attributes:
-        name: its name in the configuration of the host.
-        command: without secrets and machine paths; () if it was not started.
-        cassettes: paths within the folder of the recording, in the order of the starts.
-    """
-
-    __slots__ = ("cassettes", "command", "name")
-
-    def __init__(self, name: str, command: Sequence[str] = (), cassettes: Sequence[str] = ()) -> None:
-        self.name = name
-        self.command = tuple(command)
-        self.cassettes = tuple(cassettes)
 
 
 class ChildOptions:
@@ -121,6 +104,8 @@ class Children:
             commands: the children with shims, each with the words before those that the host passes.
             variables: of the command; gets the one that names the session.
         """
+        from ext_recorder.cassette.recording import CASSETTES
+
         self._folder, self._recording = folder, os.path.abspath(recording)  # noqa: PTH100
         variables[VARIABLE] = folder
         recorded: dict[str, list[str]] = {}
@@ -145,25 +130,38 @@ class Children:
         for name in commands:
             _write(f"{folder}/{SHIMS}/{name}", SHIM, mode=0o755)
 
-    def recorded(self, wrapped: Iterable[str]) -> tuple[list[Child], list[str]]:
+    def recorded(self, wrapped: Iterable[str], began: float) -> tuple[list[Child], list[str]]:
         """Return the children that were recorded, and lines for the summary. Wait until their recorders have ended.
 
         Args:
             wrapped: names of the children with shims; they are listed even if none of them was started.
+            began: start of the run, on the monotonic clock.
         """
         from ext_recorder.cassette.reader import Reader
+        from ext_recorder.cassette.recording import Child
 
         found: dict[tuple[str, tuple[str, ...]], list[str]] = {}
-        lines = []
-        for start in _lines(f"{self._folder}/{STARTS}"):
+        lines, starts = [], _lines(f"{self._folder}/{STARTS}")
+        zeros = {str(start["cassette"]): float(str(start["zero"])) - began for start in starts if "zero" in start}
+        for start in starts:
+            if "name" not in start:
+                continue
             name, cassette = str(start.get("name")), str(start.get("cassette"))
             if problem := _completed(cassette):
                 lines.append(f"child {name}: {problem}")
             if os.path.exists(cassette):  # noqa: PTH110
                 with Reader(cassette) as reader:
                     command = reader.header.command
-                found.setdefault((name, command), []).append(os.path.relpath(cassette, self._recording))
-        children = [Child(name, command, cassettes) for (name, command), cassettes in found.items()]
+                found.setdefault((name, command), []).append(cassette)
+        children = [
+            Child(
+                name,
+                command,
+                [os.path.relpath(cassette, self._recording) for cassette in cassettes],
+                [zeros[cassette] for cassette in cassettes] if zeros.keys() >= set(cassettes) else (),
+            )
+            for (name, command), cassettes in found.items()
+        ]
         named = {child.name for child in children}
         children += [Child(name) for name in wrapped if name not in named and self.is_wanted(name)]
         if sessions := sum(len(child.cassettes) for child in children):
@@ -307,6 +305,11 @@ def join(name: str, command: Sequence[str], passed: int) -> Start | None:
 def started(name: str, cassette: str) -> None:
     """Report that a child is recorded in this cassette."""
     _append(f"{os.environ[VARIABLE]}/{STARTS}", {"name": name, "cassette": cassette})
+
+
+def clock_started(cassette: str, zero: float) -> None:
+    """Report the zero of a cassette's clock, on the monotonic clock, which all processes share."""
+    _append(f"{os.environ[VARIABLE]}/{STARTS}", {"cassette": cassette, "zero": zero})
 
 
 class Claim:

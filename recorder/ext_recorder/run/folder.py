@@ -8,44 +8,18 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
-import yaml
-
+from ext_recorder.cassette.recording import HEADER, TRAFFIC, encode_header, is_recording, read_header
 from ext_recorder.cassette.writer import claim
-from ext_recorder.errors import CassetteError, UsageError
-
-from .children import Child
+from ext_recorder.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-VERSION = 1
-HEADER, TRAFFIC = "recording.yaml", "traffic.http.yaml"
+    from ext_recorder.cassette.recording import RunHeader
+
 PARTIAL, PREVIOUS = ".partial", ".previous"
-TITLE = "# A recorded run of a command. Replay it: ext-recorder run FOLDER -- COMMAND…\n"
-
-
-class RunHeader(NamedTuple):
-    """Header of a recording.
-
-    Attributes:
-        command: without secrets and machine paths.
-        recorder: version of the recorder.
-        recorded: time in UTC, such as "2026-11-21T21:00:00Z".
-        seconds: duration of the command.
-        exit: its exit code, or the name of the signal that has ended it.
-        wrap: configuration files whose children were recorded.
-        children: on stdio.
-    """
-
-    command: tuple[str, ...]
-    recorder: str
-    recorded: str
-    seconds: float
-    exit: int | str
-    wrap: tuple[str, ...] = ()
-    children: tuple[Child, ...] = ()
 
 
 class RecordingFolder:
@@ -67,7 +41,7 @@ class RecordingFolder:
         Raises:
             UsageError: the folder has other files, or is a file.
         """
-        if (self.path / HEADER).is_file():
+        if is_recording(self.path):
             return True
         if self.path.is_dir() and not any(self.path.iterdir()):
             return False
@@ -91,11 +65,7 @@ class RecordingFolder:
 
     def finish(self, header: RunHeader) -> None:
         """Write the header, and give the folder its name. A previous recording exists until this one is complete."""
-        values = {"recording": VERSION, **header._asdict(), "command": list(header.command)}
-        values |= {"wrap": list(header.wrap), "children": [_entry(child) for child in header.children]}
-        values = {key: value for key, value in values.items() if value != []}
-        text = yaml.safe_dump(values, sort_keys=False, default_flow_style=None, width=1 << 20)
-        (self._partial / HEADER).write_text(TITLE + text, encoding="utf-8")
+        (self._partial / HEADER).write_text(encode_header(header), encoding="utf-8")
         if self.path.exists():
             shutil.rmtree(self._previous, ignore_errors=True)
             self.path.rename(self._previous)
@@ -104,35 +74,7 @@ class RecordingFolder:
 
     def header(self) -> RunHeader:
         """Return the header. Raises CassetteError."""
-        path = self.path / HEADER
-        try:
-            values = yaml.safe_load(path.read_text(encoding="utf-8"))
-        except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-            raise CassetteError(path, 0, f"cannot be read: {error}") from None
-        if not isinstance(values, dict) or values.get("recording") != VERSION:
-            raise CassetteError(path, 0, f"expected `recording: {VERSION}`, as `ext-recorder run` writes it")
-        ended = values.get("exit")
-        return RunHeader(
-            _words(values.get("command")),
-            str(values.get("recorder") or ""),
-            str(values.get("recorded") or ""),
-            float(values.get("seconds") or 0),
-            ended if isinstance(ended, (int, str)) else 0,
-            _words(values.get("wrap")),
-            tuple(
-                Child(str(child.get("name")), _words(child.get("command")), _words(child.get("cassettes")))
-                for child in values.get("children") or ()
-                if isinstance(child, dict)
-            ),
-        )
-
-
-def _entry(child: Child) -> dict[str, object]:
-    return {"name": child.name, "command": list(child.command), "cassettes": list(child.cassettes)}
-
-
-def _words(value: object) -> tuple[str, ...]:
-    return tuple(map(str, value)) if isinstance(value, list) else ()
+        return read_header(self.path)
 
 
 def traffic_of(folder: Path) -> Path:

@@ -12,6 +12,7 @@ from pathlib import Path
 from select import poll
 from typing import TYPE_CHECKING, NamedTuple
 
+from ext_recorder.cassette.recording import RunHeader
 from ext_recorder.errors import UsageError
 from ext_recorder.http.controller import HttpControllerError, WorkerProcess
 from ext_recorder.http.inject.ext_recorder_agent.channel import SOCKET
@@ -25,7 +26,7 @@ from ext_sdk.core import __version__
 
 from .children import ChildOptions, Children
 from .environment import base_urls, open_ports, user_bundles, variables
-from .folder import RecordingFolder, RunHeader, same_command, traffic_of
+from .folder import RecordingFolder, same_command, traffic_of
 from .kubeconfig import Kubeconfig, of_environment
 from .offline import isolate
 from .wrap import Wrapping
@@ -101,7 +102,9 @@ def _record(folder: RecordingFolder, command: Sequence[str], options: RunOptions
         children.write(str(temporary), str(partial), wrapping.commands, variables)
         return wrapping.write(str(temporary))
 
-    status, outcome, (found, lines) = _run(start, session, work, started, lambda: children.recorded(wrapping.commands))
+    status, outcome, (found, lines) = _run(
+        start, session, work, started, lambda: children.recorded(wrapping.commands, started)
+    )
     seconds = time.monotonic() - started
     redactor = redaction.redactor()
     kept = tuple(redactor.redact(word.encode()).decode() for word in command)

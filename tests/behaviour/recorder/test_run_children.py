@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 import yaml
 
+from ext_recorder.cassette.recording import read_header
 from tests.support.host import PATIENCE_S
 from tests.support.recorder_process import RECORDER
 
@@ -113,6 +114,10 @@ def test_children_in_parallel_are_replayed_in_another_order_without_their_progra
     assert sorted(path.name for path in (project / "rec" / "children").iterdir()) == [
         "add-up-2.yaml", "add-up.yaml", "sum-2.yaml", "sum.yaml",
     ]  # fmt: skip
+    zeros = [zero for child in read_header(project / "rec").children for zero in child.started]
+    assert len(zeros) == 4
+    assert all(0 < zero < read_header(project / "rec").seconds for zero in zeros), zeros
+    assert max(zeros[:2]) < min(zeros[2:]), "the host starts the second server when the first one has ended"
     assert str(project) not in "".join(path.read_text() for path in (project / "rec").rglob("*.yaml"))
     (project / "child.py").unlink()
     for environ in ({}, {"REVERSED": "1"}, {"STRIPPED": "1"}):

@@ -87,15 +87,17 @@ def _join(values: Values, start: Start) -> int:
         from ext_recorder.cli.commands import replay
 
         return replay.run_child(values, start)
+    from functools import partial
+
     from ext_recorder.cli.cassette_names import release, reserved
     from ext_recorder.errors import RecorderError
-    from ext_recorder.run.children import started
+    from ext_recorder.run.children import clock_started, started
 
     cassette = reserved(start.cassette)
     values = values_of_child(values, start) | {"COMMAND": start.command}
     try:
         started(start.name, cassette)
-        return _record(values, cassette, None, unique=True)
+        return _record(values, cassette, None, unique=True, on_start=partial(clock_started, cassette))
     except RecorderError:
         release(cassette)
         raise
@@ -141,13 +143,22 @@ def _cassette_of(values: Values) -> tuple[str, bool]:
     return name, is_unique(name)
 
 
-def _record(values: Values, cassette: str, expected: Live | None, *, go_on: bool = False, unique: bool = False) -> int:
+def _record(
+    values: Values,
+    cassette: str,
+    expected: Live | None,
+    *,
+    go_on: bool = False,
+    unique: bool = False,
+    on_start: Callable[[float], None] | None = None,
+) -> int:
     """Record a session, or replay the cassette and record the requests that it does not have.
 
     Args:
         expected: command from which a cassette to continue must have been recorded; None: any.
         go_on: continue the cassette.
         unique: the name is reserved for this session.
+        on_start: see `RecordingConfig`.
     """
     from ext_recorder.record.config import RecordingConfig
     from ext_recorder.record.recorder import record
@@ -163,6 +174,7 @@ def _record(values: Values, cassette: str, expected: Live | None, *, go_on: bool
         connect=value_of(values, "connect"),
         match_env=values["match-env"],
         http=bool(values["http"]),
+        on_start=on_start,
     )
     if not unique and os.path.exists(session.partial):  # noqa: PTH110 - pathlib costs 5 ms
         _report(

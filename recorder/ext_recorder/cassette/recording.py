@@ -1,0 +1,137 @@
+"""Folder of a recorded run: its header, `recording.yaml`, and the files that belong to it.
+
+`run.folder` makes such a folder; the commands on cassettes read it. All times of its files are on one clock: that of
+the HTTP traffic begins with the run, and `started` is the time at which the clock of a child's cassette begins.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from ext_recorder.errors import CassetteError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+VERSION = 1
+HEADER, TRAFFIC = "recording.yaml", "traffic.http.yaml"
+CASSETTES = "children"  # folder of the cassettes
+TITLE = "# A recorded run of a command. Replay it: ext-recorder run FOLDER -- COMMAND…\n"
+
+
+class Child:
+    """Child of a recording, as its header lists it: the sessions of one name and one command.
+
+    Attributes:
+        name: its name in the configuration of the host.
+        command: without secrets and machine paths; () if it was not started.
+        cassettes: paths within the folder of the recording, in the order of the starts.
+        started: seconds from the start of the run to the zero of each cassette's clock; () if they are not known.
+    """
+
+    __slots__ = ("cassettes", "command", "name", "started")
+
+    def __init__(
+        self, name: str, command: Sequence[str] = (), cassettes: Sequence[str] = (), started: Sequence[float] = ()
+    ) -> None:
+        self.name = name
+        self.command = tuple(command)
+        self.cassettes = tuple(cassettes)
+        self.started = tuple(started)
+
+    def sessions(self) -> Iterator[tuple[str, float | None]]:
+        """Yield each cassette with the time of its start; None if that is not known."""
+        for number, cassette in enumerate(self.cassettes):
+            yield cassette, self.started[number] if number < len(self.started) else None
+
+
+class RunHeader(NamedTuple):
+    """Header of a recording.
+
+    Attributes:
+        command: without secrets and machine paths.
+        recorder: version of the recorder.
+        recorded: time in UTC, such as "2026-11-21T21:00:00Z".
+        seconds: duration of the command.
+        exit: its exit code, or the name of the signal that has ended it.
+        wrap: configuration files whose children were recorded.
+        children: on stdio.
+    """
+
+    command: tuple[str, ...]
+    recorder: str
+    recorded: str
+    seconds: float
+    exit: int | str
+    wrap: tuple[str, ...] = ()
+    children: tuple[Child, ...] = ()
+
+
+def is_recording(folder: Path) -> bool:
+    """Return True if a path is the folder of a recording."""
+    return (folder / HEADER).is_file()
+
+
+def encode_header(header: RunHeader) -> str:
+    """Return the text of `recording.yaml`."""
+    import yaml
+
+    values = {"recording": VERSION, **header._asdict(), "command": list(header.command)}
+    values |= {"wrap": list(header.wrap), "children": [_entry(child) for child in header.children]}
+    values = {key: value for key, value in values.items() if value != []}
+    text: str = yaml.safe_dump(values, sort_keys=False, default_flow_style=None, width=1 << 20, allow_unicode=True)
+    return TITLE + text
+
+
+def read_header(folder: Path) -> RunHeader:
+    """Return the header of a recording. Raises CassetteError."""
+    import yaml
+
+    path = folder / HEADER
+    try:
+        values = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise CassetteError(path, 0, f"cannot be read: {' '.join(str(error).split())}") from None
+    if not isinstance(values, dict) or values.get("recording") != VERSION:
+        raise CassetteError(path, 0, f"expected `recording: {VERSION}`, as `ext-recorder run` writes it")
+    ended, seconds = values.get("exit"), _numbers([values.get("seconds")])
+    return RunHeader(
+        _words(values.get("command")),
+        str(values.get("recorder") or ""),
+        str(values.get("recorded") or ""),
+        seconds[0] if seconds else 0.0,
+        ended if isinstance(ended, (int, str)) else 0,
+        _words(values.get("wrap")),
+        tuple(
+            Child(
+                str(child.get("name")),
+                _words(child.get("command")),
+                _words(child.get("cassettes")),
+                _numbers(child.get("started")),
+            )
+            for child in values.get("children") or ()
+            if isinstance(child, dict)
+        ),
+    )
+
+
+def files_of(folder: Path) -> list[Path]:
+    """Return the files of a recording that exist: cassettes of children, then HTTP traffic. Raises CassetteError."""
+    listed = [folder / cassette for child in read_header(folder).children for cassette in child.cassettes]
+    return [path for path in (*listed, folder / TRAFFIC) if path.is_file()]
+
+
+def _entry(child: Child) -> dict[str, object]:
+    entry = {"name": child.name, "command": list(child.command), "cassettes": list(child.cassettes)}
+    return entry | ({"started": [round(each, 6) for each in child.started]} if child.started else {})
+
+
+def _words(value: object) -> tuple[str, ...]:
+    return tuple(map(str, value)) if isinstance(value, list) else ()
+
+
+def _numbers(value: object) -> tuple[float, ...]:
+    listed = value if isinstance(value, list) else []
+    return tuple(float(each) for each in listed if isinstance(each, (int, float)) and not isinstance(each, bool))

@@ -1,0 +1,64 @@
+"""Header of a recording: text and back, and files of other forms."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from ext_recorder.cassette.recording import (
+    HEADER,
+    TRAFFIC,
+    Child,
+    RunHeader,
+    encode_header,
+    files_of,
+    is_recording,
+    read_header,
+)
+from ext_recorder.errors import CassetteError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+CHILD = Child("shell", ["ext-shell"], ["children/shell.yaml", "children/shell-2.yaml"], [0.25, 1.5])
+RUN = RunHeader(("host", "ev\u00e4l: #1"), "0.1.0", "2026-11-23T16:00:00Z", 2.5, "SIGTERM", ("eval.yaml",), (CHILD,))
+
+
+def test_a_header_is_read_as_it_was_written(tmp_path: Path) -> None:
+    assert not is_recording(tmp_path)
+    (tmp_path / HEADER).write_text(encode_header(RUN))
+    read = read_header(tmp_path)
+    assert is_recording(tmp_path)
+    assert read._replace(children=()) == RUN._replace(children=())
+    (child,) = read.children
+    assert (child.name, child.command, child.cassettes) == (CHILD.name, CHILD.command, CHILD.cassettes)
+    assert list(child.sessions()) == [("children/shell.yaml", 0.25), ("children/shell-2.yaml", 1.5)]
+
+
+def test_the_time_of_a_start_may_be_unknown(tmp_path: Path) -> None:
+    (tmp_path / HEADER).write_text("recording: 1\nchildren: [{name: a, cassettes: [children/a.yaml], started: [x]}]\n")
+    (child,) = read_header(tmp_path).children
+    assert list(child.sessions()) == [("children/a.yaml", None)]
+
+
+def test_the_files_of_a_recording_are_those_that_exist(tmp_path: Path) -> None:
+    (tmp_path / HEADER).write_text(encode_header(RUN))
+    (tmp_path / "children").mkdir()
+    for name in ("children/shell-2.yaml", "children/other.yaml", TRAFFIC):
+        (tmp_path / name).touch()
+    assert files_of(tmp_path) == [tmp_path / "children/shell-2.yaml", tmp_path / TRAFFIC]
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("recording: 2\n", "expected `recording: 1`"),
+        ("- a\n", "expected `recording: 1`"),
+        ("{", "cannot be read: while parsing"),
+    ],
+)
+def test_a_file_of_another_form_is_refused(tmp_path: Path, text: str, problem: str) -> None:
+    (tmp_path / HEADER).write_text(text)
+    with pytest.raises(CassetteError, match=problem):
+        read_header(tmp_path)
