@@ -12,7 +12,7 @@ from ext_recorder.errors import CassetteError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
 VERSION = 1
@@ -58,6 +58,7 @@ class RunHeader(NamedTuple):
         exit: its exit code, or the name of the signal that has ended it.
         wrap: configuration files whose children were recorded.
         children: on stdio.
+        endpoints: servers by scheme, host and port, with counts of their traffic.
     """
 
     command: tuple[str, ...]
@@ -67,6 +68,7 @@ class RunHeader(NamedTuple):
     exit: int | str
     wrap: tuple[str, ...] = ()
     children: tuple[Child, ...] = ()
+    endpoints: Mapping[str, Mapping[str, int]] = {}
 
 
 def is_recording(folder: Path) -> bool:
@@ -80,6 +82,7 @@ def encode_header(header: RunHeader) -> str:
 
     values = {"recording": VERSION, **header._asdict(), "command": list(header.command)}
     values |= {"wrap": list(header.wrap), "children": [_entry(child) for child in header.children]}
+    values["endpoints"] = [{"server": server, **counts} for server, counts in header.endpoints.items()]
     values = {key: value for key, value in values.items() if value != []}
     text: str = yaml.safe_dump(values, sort_keys=False, default_flow_style=None, width=1 << 20, allow_unicode=True)
     return TITLE + text
@@ -114,6 +117,11 @@ def read_header(folder: Path) -> RunHeader:
             for child in values.get("children") or ()
             if isinstance(child, dict)
         ),
+        {
+            str(endpoint.get("server")): {name: count for name, count in endpoint.items() if isinstance(count, int)}
+            for endpoint in values.get("endpoints") or ()
+            if isinstance(endpoint, dict)
+        },
     )
 
 

@@ -13,6 +13,7 @@ from ext_sdk.core.wire.json_codec import loads
 from .http1_observer import Http1Observer, Unreadable
 from .interaction import CONNECT, TCP, TLS, Interaction, call_id, place_of
 from .proxy.transfer import INTERACTION, PIECE, Arrivals
+from .traffic_counts import Traffic, endpoint_of, traffic_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -80,6 +81,7 @@ class TrafficCapture:
         self.problems: list[str] = []
         self.programs: list[str] = []  # run by the child, without the agent
         self.addresses: set[str] = set()  # hosts and ports that were used
+        self.traffic: dict[str, Traffic] = {}  # by endpoint
 
     def frame(self, peer: ChildConnection, event: dict[str, object], data: bytes) -> None:
         """Process an event of a child, and its bytes."""
@@ -192,6 +194,9 @@ class TrafficCapture:
         except ValueError as error:
             self.problem(f"{interaction.method} {interaction.uri}: {error}")
             return
+        if interaction.method != CONNECT:
+            endpoint = endpoint_of(interaction)
+            self.traffic[endpoint] = self.traffic.get(endpoint, Traffic()) + traffic_of(interaction)
         if interaction.tls:
             self.servers.setdefault(place_of(interaction), interaction.tls)
         self._writer.append(interaction)

@@ -67,6 +67,7 @@ class WorkerProcess:
 
     Attributes:
         seed, epoch, kinds: of the recording.
+        traffic: of each endpoint, the recorded and the replayed one, after `outcome`.
 
     Raises:
         RecorderError: the worker cannot start.
@@ -81,6 +82,7 @@ class WorkerProcess:
     ) -> None:
         self.folder = folder
         self._finished = False
+        self.traffic: Mapping[str, tuple[tuple[int, ...], tuple[int, ...]]] = {}
         seed, epoch = os.urandom(8).hex(), time.time_ns() - time.monotonic_ns()
         control, self._control = os.pipe()
         self._report, report = os.pipe()
@@ -151,7 +153,7 @@ class WorkerProcess:
         body = self._exactly(readable, int.from_bytes(size, "little")) if size else b""
         if not body:
             return None
-        kind, lines = marshal.loads(body)  # noqa: S302 - written by our own child process
+        kind, lines, self.traffic = marshal.loads(body)  # noqa: S302 - written by our own child process
         return str(kind), [str(line) for line in lines]
 
     def _exactly(self, readable: object, size: int) -> bytes:

@@ -15,11 +15,13 @@ from __future__ import annotations
 from collections import deque
 from hashlib import sha256
 from shlex import quote
+from sys import intern
 from typing import TYPE_CHECKING, Protocol
 
 from .interaction import TCP, TLS, addresses_of, place_of
 from .interaction_file import InteractionFile
 from .request_matching import Subject, different
+from .traffic_counts import Traffic, endpoint_of, is_model_call, traffic_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -74,13 +76,15 @@ class Entry:
     """Recorded interaction without its content, and a mark if it was replayed.
 
     Attributes:
+        endpoint: of the server.
+        is_call: of a model.
         number: of the interaction, counted from 1.
         place: by which its source finds it.
         kind: TCP or TLS for a failed connection, else "".
         turns: of its request and call; None for a failed connection.
     """
 
-    __slots__ = ("call", "kind", "method", "number", "place", "played", "status", "turns")
+    __slots__ = ("call", "endpoint", "is_call", "kind", "method", "number", "place", "played", "status", "turns")
 
     def __init__(self, number: int, place: int, interaction: Interaction) -> None:
         self.number = number
@@ -89,6 +93,8 @@ class Entry:
         self.method = interaction.method
         self.status = interaction.status
         self.call = interaction.call
+        self.endpoint = intern(endpoint_of(interaction))
+        self.is_call = is_model_call(interaction)
         self.turns: Turns | None = None
         self.played = False
 
@@ -352,6 +358,17 @@ class InteractionStore:
         calls = [f" (call {entry.call})" if entry.call is not None else "" for entry in left[:LISTED]]
         lines += [f"  {self._subject(entry)}{call}" for entry, call in zip(left, calls, strict=False)]
         return lines + ([f"  and {len(left) - LISTED} more"] if len(left) > LISTED else [])
+
+    def traffic(self) -> dict[str, tuple[Traffic, Traffic]]:
+        """Return the recorded and the replayed traffic with each endpoint."""
+        self._read_all()
+        found: dict[str, tuple[Traffic, Traffic]] = {}
+        for entry in self._entries:
+            if not entry.kind:
+                counted = traffic_of(self._source.load(entry.place)) if entry.is_call else Traffic(1)
+                recorded, played = found.get(entry.endpoint, (Traffic(), Traffic()))
+                found[entry.endpoint] = recorded + counted, played + counted if entry.played else played
+        return found
 
     def _subject(self, entry: Entry) -> Subject:
         return Subject(self._source.load(entry.place), self.matching)

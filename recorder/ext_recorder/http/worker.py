@@ -95,8 +95,9 @@ def record(
     writer.finish(values, attribute_calls(origin.cassette, writer.unclaimed, offset) if origin.cassette else [])
     count = "one HTTP interaction" if writer.count == 1 else f"{writer.count} HTTP interactions"
     lines = [f"not recorded: {problem}" for problem in recording.problems]
-    done = [] if lines else [f"recorded {path}: {count}"]
-    return WorkerOutcome(ok=not lines, lines=[*lines, *done], remarks=_unseen(recording.programs))
+    done = [] if lines or proxy else [f"recorded {path}: {count}"]
+    traffic = {endpoint: (tuple(counts), ()) for endpoint, counts in recording.traffic.items()}
+    return WorkerOutcome(not lines, [*lines, *done], _unseen(recording.programs), traffic)
 
 
 def _known(recording: TrafficCapture, epoch: int) -> dict[str, object]:
@@ -180,9 +181,9 @@ def replay(
         lines.append(f"and {len(playback.misses) - EXPLAINED} more requests had no answer")
     if not partly:
         lines += store.never_played()
-    return WorkerOutcome(
-        ok=not lines, lines=[f"{path}: {line}" for line in lines], remarks=_unseen(sorted(playback.programs))
-    )
+    counts = store.traffic() if proxy is not None else {}
+    traffic = {endpoint: (tuple(recorded), tuple(played)) for endpoint, (recorded, played) in counts.items()}
+    return WorkerOutcome(not lines, [f"{path}: {line}" for line in lines], _unseen(sorted(playback.programs)), traffic)
 
 
 def _unseen(programs: list[str]) -> list[str]:

@@ -13,7 +13,7 @@ from ext_recorder.errors import RecorderError
 
 if TYPE_CHECKING:
     import socket
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from typing import NoReturn
 
 # How a session has ended, on the recorder's pipe.
@@ -44,11 +44,13 @@ class WorkerOutcome(NamedTuple):
         ok: nothing was missing.
         lines: to print; if `ok`, only on a terminal.
         remarks: to print in any case.
+        traffic: of each endpoint, the recorded and the replayed one, as tuples.
     """
 
     ok: bool
     lines: list[str]
     remarks: Sequence[str] = ()
+    traffic: Mapping[str, tuple[tuple[int, ...], tuple[int, ...]]] = {}
 
 
 class WorkerContext:
@@ -94,8 +96,8 @@ def live(
     """
     from ext_recorder.record.writer_process import detach_writer
 
-    def send(kind: str, lines: list[str]) -> None:
-        body = marshal.dumps((kind, lines), 2)
+    def send(kind: str, lines: list[str], traffic: dict[str, tuple[tuple[int, ...], ...]] | None = None) -> None:
+        body = marshal.dumps((kind, lines, traffic or {}), 2)
         with contextlib.suppress(OSError):
             os.write(report, len(body).to_bytes(4, "little") + body)
 
@@ -104,7 +106,7 @@ def live(
         detach_writer(kept, nice=False)  # children wait for it
         context.ready = lambda seed, epoch, kinds: send("ready", [seed, str(epoch), ",".join(kinds)])
         outcome = work(context)
-        send("ok" if outcome.ok else "failed", [*outcome.remarks, "", *outcome.lines])
+        send("ok" if outcome.ok else "failed", [*outcome.remarks, "", *outcome.lines], dict(outcome.traffic))
     except (RecorderError, OSError) as error:
         send("error", [str(error)])
     except Exception as error:  # noqa: BLE001 - the recorder reports it

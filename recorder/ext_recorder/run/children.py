@@ -164,9 +164,10 @@ class Children:
         ]
         named = {child.name for child in children}
         children += [Child(name) for name in wrapped if name not in named and self.is_wanted(name)]
-        if sessions := sum(len(child.cassettes) for child in children):
-            names = dict.fromkeys(child.name for child in children if child.cassettes)
-            lines.append(f"recorded {_counted(sessions)} of {', '.join(names)}")
+        counts: dict[str, int] = {}
+        for child in children:
+            counts[child.name] = counts.get(child.name, 0) + len(child.cassettes)
+        lines += [f"child {name}: {_counted(count)}" for name, count in counts.items()]
         return children, lines
 
     def replayed(self) -> tuple[bool, list[str]]:
@@ -199,8 +200,9 @@ class Children:
         lines = problems[:SHOWN]
         if len(problems) > SHOWN:
             lines.append(f"and {len(problems) - SHOWN} more differences of children")
-        if claimed:
-            lines.append(f"replayed {len(claimed)} of {_counted(len(sessions))}")
+        for name in dict.fromkeys(sessions.values()):
+            files = {file for file, owner in sessions.items() if owner == name}
+            lines.append(f"child {name}: {len(claimed & files)} of {_counted(len(files))}")
         return not problems, lines
 
     @property

@@ -18,6 +18,7 @@ from ext_recorder.http.controller import HttpControllerError, WorkerProcess
 from ext_recorder.http.inject.ext_recorder_agent.channel import SOCKET
 from ext_recorder.http.proxy.service import BUNDLE_FILE, CA_FILE, ProxyOptions, open_listener
 from ext_recorder.http.reader import end_values
+from ext_recorder.http.traffic_counts import Traffic
 from ext_recorder.http.worker_context import KUBECONFIG, Origin
 from ext_recorder.messages.redaction import Redaction
 from ext_recorder.posix.child import CommandError, exit_like
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
 
 EXIT_DIFFERS = 3  # the traffic differed from the recorded one
 EXIT_NOT_FOUND, EXIT_NOT_EXECUTABLE = 127, 126
+SHOWN = 12  # endpoints in the summary
 
 
 class RunOptions(NamedTuple):
@@ -102,7 +104,7 @@ def _record(folder: RecordingFolder, command: Sequence[str], options: RunOptions
         children.write(str(temporary), str(partial), wrapping.commands, variables)
         return wrapping.write(str(temporary))
 
-    status, outcome, (found, lines) = _run(
+    status, outcome, traffic, (found, lines) = _run(
         start, session, work, started, lambda: children.recorded(wrapping.commands, started)
     )
     seconds = time.monotonic() - started
@@ -111,7 +113,9 @@ def _record(folder: RecordingFolder, command: Sequence[str], options: RunOptions
     code = os.waitstatus_to_exitcode(status)
     ended: int | str = signal_name(-code) if code < 0 else code
     wrap = options.children.wrap
-    folder.finish(RunHeader(kept, __version__, recorded, round(seconds, 3), ended, wrap, tuple(found)))
+    endpoints = {endpoint: count.entry() for endpoint, (count, _) in traffic.items()}
+    folder.finish(RunHeader(kept, __version__, recorded, round(seconds, 3), ended, wrap, tuple(found), endpoints))
+    lines += _endpoints(traffic, replayed=False)
     _report([*outcome[1], *wrapping.remarks, *lines, f"recorded {folder.path} in {seconds:.1f} s"])
     exit_like(status)
 
@@ -156,15 +160,11 @@ def _replay(folder: RecordingFolder, command: Sequence[str], options: RunOptions
         children.write(str(temporary), str(folder.path), wrapping.commands, variables)
         return wrapping.write(str(temporary))
 
-    status, (kind, lines), (same, told) = _run(start, session, work, started, children.replayed)
-    _report(
-        [
-            *lines,
-            *told,
-            *remarks,
-            f"replayed {folder.path} in {time.monotonic() - started:.1f} s instead of {header.seconds:.1f} s",
-        ]
-    )
+    status, (kind, lines), traffic, (same, told) = _run(start, session, work, started, children.replayed)
+    result = f"replayed {folder.path} in {time.monotonic() - started:.1f} s instead of {header.seconds:.1f} s"
+    if unpaid := sum((played for _, played in traffic.values()), Traffic()).model:
+        result += f"; not paid: {unpaid}"
+    _report([*lines, *told, *remarks, *_endpoints(traffic, replayed=True), result])
     if kind != "ok" or not same:
         os._exit(EXIT_DIFFERS)
     exit_like(status)
@@ -209,7 +209,7 @@ def _run(
     work: Callable[[WorkerContext], WorkerOutcome],
     started: float,
     end: Callable[[], Result],
-) -> tuple[int, tuple[str, list[str]], Result]:
+) -> tuple[int, tuple[str, list[str]], dict[str, tuple[Traffic, Traffic]], Result]:
     """Run the command with the worker.
 
     Args:
@@ -217,7 +217,8 @@ def _run(
         end: is called when the command has ended, while the proxy still runs: children may still write.
 
     Returns:
-        The command's wait status, the outcome of the worker, and the result of `end`.
+        The command's wait status, the outcome of the worker, the recorded and the replayed traffic with each endpoint,
+        and the result of `end`.
     """
     folder = tempfile.mkdtemp(prefix="ext-recorder-")
     agents = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -236,7 +237,8 @@ def _run(
     if outcome is None:
         raise HttpControllerError("the worker process of the proxy exited without reporting a result")
     kind, lines = outcome
-    return status, (kind, [line for line in lines if line]), result
+    traffic = {place: (Traffic(*one), Traffic(*other)) for place, (one, other) in worker.traffic.items()}
+    return status, (kind, [line for line in lines if line]), traffic, result
 
 
 def _spawn(command: Sequence[str], environ: Mapping[str, str]) -> int:
@@ -263,6 +265,17 @@ def _wait(pid: int, signals: Signals) -> int:
         for number, is_from_terminal in signals.take():
             if number != signal.SIGCHLD and not is_from_terminal:
                 os.kill(pid, number)
+
+
+def _endpoints(traffic: Mapping[str, tuple[Traffic, Traffic]], *, replayed: bool) -> list[str]:
+    """Return a line for each endpoint, first those with the most requests."""
+    lines = []
+    for endpoint, (recorded, played) in sorted(traffic.items(), key=lambda item: -item[1][0].requests):
+        requests = "1 request" if recorded.requests == 1 else f"{recorded.requests:,} requests"
+        line = f"{endpoint}: {played.requests:,} of {requests}" if replayed else f"{endpoint}: {requests}"
+        model = (played if replayed else recorded).model
+        lines.append(f"{line}, {model}" if model else line)
+    return lines if len(lines) <= SHOWN else [*lines[:SHOWN], f"and {len(lines) - SHOWN} more endpoints"]
 
 
 def _report(lines: Sequence[str]) -> None:

@@ -123,7 +123,7 @@ def test_children_in_parallel_are_replayed_in_another_order_without_their_progra
     for environ in ({}, {"REVERSED": "1"}, {"STRIPPED": "1"}):
         replayed = Run(project, "--mode", "none", *COMMAND, **environ)
         assert (replayed.code, replayed.out) == (0, EXPECTED), replayed.err
-        assert "replayed 4 of 4 sessions" in replayed.err
+        assert "child sum: 2 of 2 sessions\next-recorder: child add-up: 2 of 2 sessions" in replayed.err
 
 
 def test_children_are_recorded_and_run_by_choice(project: Path) -> None:
