@@ -40,7 +40,9 @@ def said(path: Path) -> Iterator[Data]:
         yield from (event for event in reader if isinstance(event, Data) and event.kind != "err")
 
 
-def played(path: Path, workdir: Path, before: Sequence[str] = ()) -> tuple[list[bytes], list[bytes], int, bytes]:
+def played(
+    path: Path, workdir: Path, before: Sequence[str] = (), program: Sequence[str] = ()
+) -> tuple[list[bytes], list[bytes], int, bytes]:
     """Run the real extension on recorded answers: what it said, what it had said, its exit code, its stderr."""
     for name, text in SESSIONS[names(path)].files.items():
         (workdir / name).write_text(text)
@@ -52,7 +54,7 @@ def played(path: Path, workdir: Path, before: Sequence[str] = ()) -> tuple[list[
         "--http",
         str(path),
         "--",
-        f"ext-{path.parent.name}",
+        *(program or [f"ext-{path.parent.name}"]),
     ]
     environment = {"PATH": f"{BIN}{os.pathsep}/usr/bin{os.pathsep}/bin", "HOME": str(workdir / "home")}
     child = subprocess.Popen(
@@ -90,6 +92,31 @@ def test_it_does_so_where_there_is_no_network_at_all(path: Path, tmp_path: Path)
     if tried.returncode != 0:
         pytest.skip(f"an empty network namespace can't be made here: {tried.stderr.strip()}")
     live, recorded, code, told = played(path, tmp_path, WITHOUT_NETWORK)
+    assert live == recorded
+    assert (code, told) == (0, b"")
+
+
+# An interpreter that needs 60 ms to start each operation, and more to import modules.
+SLOW = """
+import sys, time
+from ext_sdk.server.server import Server
+sleep, perform = time.sleep, Server._perform
+class SlowImports:
+    def find_spec(self, *args): sleep(0.001)
+sys.meta_path.insert(0, SlowImports())
+def slow(self, call):
+    sleep(0.06)
+    perform(self, call)
+Server._perform = slow
+from ext_{name}.__main__ import main
+sys.exit(main())
+"""
+
+
+@pytest.mark.parametrize("path", FILES, ids=names)
+def test_a_slow_interpreter_polls_as_often_as_the_recorded_one(path: Path, tmp_path: Path) -> None:
+    program = [sys.executable, "-c", SLOW.replace("{name}", path.parent.name)]
+    live, recorded, code, told = played(path, tmp_path, program=program)
     assert live == recorded
     assert (code, told) == (0, b"")
 

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from .session import Call
 
 
-# The id of the request that a thread serves. A recorder of HTTP traffic reads the variable of this name.
+# The id of the request that a thread prepares or performs. A recorder of HTTP traffic reads the variable of this name.
 CALL: ContextVar[Id | None] = ContextVar("jsonrpc_call", default=None)
 LONGEST_WAIT_MILLISECONDS = 3_600_000  # poll() accepts at most 24 days; a timeout may be 292 years
 
@@ -362,7 +362,11 @@ class Server:
             self._warnings.append(warning)
 
     def _execute(self, request: Request, *, references: bool) -> None:
-        call = self._session.prepare(request.params, self._send_log, references=references)
+        outside = CALL.set(request.id)  # the deadline of the call is on the same clock as its operation
+        try:
+            call = self._session.prepare(request.params, self._send_log, references=references)
+        finally:
+            CALL.reset(outside)
         self._calls.begin(request.id, call)
         try:
             self._workers.run(partial(self._perform, call))

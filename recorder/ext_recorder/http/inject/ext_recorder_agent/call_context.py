@@ -2,6 +2,9 @@
 
 A program sets a context variable named CALL_VARIABLE to the id of the request, as extensions of ext_sdk do. Neither
 side imports the other; they share only this name. Threads started by a call belong to that call.
+
+A deadline that is computed before the variable is set is on the live clock, and all readings of the call are on the
+recorded one: the program has to set it before it computes anything from the clock for this call.
 """
 
 from __future__ import annotations
