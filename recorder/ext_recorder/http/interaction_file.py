@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from pathlib import Path
     from typing import Self
 
-BEGIN, END = b"\ninteractions:\n", b"\nversion: 1\n"
+BEGIN, NONE, END = b"\ninteractions:\n", b"\ninteractions: []\n", b"\nversion: 1\n"
 BUFFER, USUAL = 131_072, 16_384  # bytes that are read at once; of a usual interaction and the next line
 LONGEST_HEAD = 1024 * 1024
 TAILS = (64 * 1024, 1024 * 1024, 16 * 1024 * 1024)  # bytes at the end of a file that are searched, one after the other
@@ -231,10 +231,11 @@ def _long_block(file: IO[bytes], at: int, indent: int) -> int:
 
 def read_frame(file: IO[bytes]) -> Frame:
     """Read the lines before and after the interactions. Raises Unreadable, OSError."""
-    head, _, rest = file.read(LONGEST_HEAD).partition(BEGIN)
-    if not head.startswith(TITLE.encode()) or not rest:
+    text = file.read(LONGEST_HEAD)
+    head, separator, _ = text.partition(NONE if NONE in text and BEGIN not in text else BEGIN)
+    if not head.startswith(TITLE.encode()) or not separator:
         raise Unreadable
-    begin = len(head) + len(BEGIN)
+    begin = len(head) + len(separator)
     tail = _tail(file, begin)
     end = file.seek(0, os.SEEK_END) - len(tail)
     last = tail[tail.rfind(b"\n", 0, -1) + 1 :]

@@ -111,11 +111,15 @@ def _fix_headers(interaction: Interaction) -> None:
 
 
 def end_values(path: Path) -> dict[str, str]:
-    """Return the texts next to the interactions of a file, such as `kubeconfig`. Raises CassetteError."""
+    """Return the texts next to the interactions of a file, such as `kubeconfig`. Raises CassetteError.
+
+    Only for a process that uses no HTTP client.
+    """
     try:
         with InteractionFile(path) as file:
             values = file.frame.values
     except (Unreadable, OSError):
+        without_clients()
         values = load(path).values
     return {name: value for name, value in values.items() if isinstance(value, str)}
 

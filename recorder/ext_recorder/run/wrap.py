@@ -170,7 +170,8 @@ class Wrapping:
         if package is None or not program:
             return
         if not program.startswith(("./", "../", "/", "~/")) and program == _text(package):
-            self.remarks.append(f"not recorded: extension {name}, whose package {program} is not a local file")
+            remedy = "to record it, download it, and name the file as the package"
+            self.remarks.append(f"not recorded: extension {name}: the host fetches its package {program}; {remedy}")
             return
         program = os.path.join(file.path.resolve().parent, os.path.expanduser(program))  # noqa: PTH111, PTH118
         program = os.path.normpath(program)

@@ -45,6 +45,13 @@ def test_the_order_is_that_in_which_requests_began(tmp_path: Path) -> None:
         assert [file.load(place).uri for place, _ in file] == [item.uri for _, item in file]
 
 
+def test_a_file_without_interactions_is_read_like_any_other(tmp_path: Path) -> None:
+    """Otherwise it is left to the YAML library, with vcrpy, whose import takes a second."""
+    with InteractionFile(recording(tmp_path, [])) as file:
+        assert file.frame.values == {"http": 1, "seed": "x", "redacted": [], "version": 1}
+        assert list(file) == []
+
+
 def test_a_store_reads_as_far_as_it_must(tmp_path: Path) -> None:
     """The last interaction is damaged, which is only found when it is reached."""
     path = recording(tmp_path, range(20))

@@ -88,7 +88,10 @@ def test_an_eval_with_the_files_that_it_names(tmp_path: Path) -> None:
     wrapping, text = copy_of(file)
     session = f"{folder}/session"
     assert wrapping.commands == {"kubernetes": (f"{tmp_path}/bin/ext",), "My-agent": (), "kubernetes-server": ()}
-    assert wrapping.remarks == ["not recorded: extension far, whose package github.com/some/ext@v1 is not a local file"]
+    (remark,) = wrapping.remarks
+    assert remark.startswith(
+        "not recorded: extension far: the host fetches its package github.com/some/ext@v1; to record"
+    )
     assert yaml.safe_load(text)["config"] == {
         "agent": {"type": "file", "path": f"{session}/config/2/agent.yaml"},
         "mcpConfigFile": f"{session}/config/3/mcp.json",
