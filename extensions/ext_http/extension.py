@@ -14,7 +14,7 @@ from .config import HttpConfig
 MODULES = {
     "request": "request",
     "wait": "wait",
-    "download": "download",
+    "download": "request",
     "graphql": "request",
     "websocket": "websocket",
     "session": "session",

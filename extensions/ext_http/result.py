@@ -15,8 +15,7 @@ from ext_http.response.events import MEDIA_TYPE, events_json
 from ext_http.response.expectations import DEFAULT_STATUS, Expect
 from ext_http.response.header_check import cookies_of
 from ext_http.response.outcome import OutcomeExpect, RequestExpect, check_failure, check_outcome
-from ext_sdk.capture import CaptureArgs, Captured, capture_all, check_names, find_in_text
-from ext_sdk.capture_filters import NotFound
+from ext_sdk.capture import CaptureArgs, Captured, NotFound, capture_all, check_names, find_in_text
 from ext_sdk.core.text import counted
 from ext_sdk.expect import failure_text, summary
 

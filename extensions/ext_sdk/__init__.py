@@ -29,11 +29,10 @@ if TYPE_CHECKING:
     from .args import Args, Computed, Config, Template, Verbatim
     from .context import Agent, Context, Log, Secrets
     from .duration import Duration
-    from .errors import InvalidArgs, OperationFailed, RequirementNotMet
     from .extension import Extension
     from .operation import Operation
     from .polling import Deadline, OnTimeout
-    from .result import NotKept, Result, conclude_wait
+    from .result import InvalidArgs, NotKept, OperationFailed, RequirementNotMet, Result, conclude_wait
 
 __all__ = [
     "Agent",
@@ -69,14 +68,14 @@ _HOMES = {
     "Deadline": "ext_sdk.polling",
     "Duration": "ext_sdk.duration",
     "Extension": "ext_sdk.extension",
-    "InvalidArgs": "ext_sdk.errors",
+    "InvalidArgs": "ext_sdk.result",
     "Log": "ext_sdk.context",
     "Meta": "msgspec",
     "NotKept": "ext_sdk.result",
     "OnTimeout": "ext_sdk.polling",
     "Operation": "ext_sdk.operation",
-    "OperationFailed": "ext_sdk.errors",
-    "RequirementNotMet": "ext_sdk.errors",
+    "OperationFailed": "ext_sdk.result",
+    "RequirementNotMet": "ext_sdk.result",
     "Result": "ext_sdk.result",
     "Secrets": "ext_sdk.context",
     "Template": "ext_sdk.args",

@@ -54,7 +54,7 @@ class Extension(Definition):
     def check(self, operation: Operation) -> None:
         """Raise TypeError if a field of its arguments, or its example, is wrong; skipped unless `checked`."""
         if self.checked:
-            from .server.authoring import check_operation
+            from .server.validation import check_operation
 
             check_operation(operation)
 

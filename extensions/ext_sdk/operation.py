@@ -19,8 +19,8 @@ from .result import Result
 
 if TYPE_CHECKING:
     from .context import Context
-    from .errors import InvalidArgs
     from .references import Marks
+    from .result import InvalidArgs
 
 
 Function = Callable[..., Result]

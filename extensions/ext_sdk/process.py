@@ -17,17 +17,23 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 from msgspec import UNSET, Meta, UnsetType
 
-from ext_sdk.core.process.child import Child, ExitStatus, signal_name
-from ext_sdk.core.process.errors import CommandNotFound, CommandNotStarted, ProcessError, SupervisionLost
-from ext_sdk.core.process.output import LineSplitter, Output
-from ext_sdk.core.process.pump import Pump, Sink, start_piped
+from ext_sdk.core.process.child import (
+    Child,
+    CommandNotFound,
+    CommandNotStarted,
+    ExitStatus,
+    ProcessError,
+    SupervisionLost,
+    signal_name,
+)
+from ext_sdk.core.process.output import LineSplitter, Output, Pump, Sink, start_piped
 from ext_sdk.core.process.spawner import Command, Spawner, find_executable
 from ext_sdk.core.text import cut
 
 from .duration import Duration
-from .errors import InvalidArgs, OperationFailed, RequirementNotMet
 from .expect import Check, Expectation, Integer, Text, check_integer, check_text
 from .files import Workdir
+from .result import InvalidArgs, OperationFailed, RequirementNotMet
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence

@@ -15,7 +15,7 @@ from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from .core.text import LONGEST_NAME, counted, cut
-from .errors import InvalidArgs
+from .result import InvalidArgs
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import ext_sdk
 from ext_shell.operations.assertions import assert_agent, assert_file
-from ext_shell.operations.entries import copy, make_temp, remove
-from ext_shell.operations.file_content import read_file, write_file
+from ext_shell.operations.files import copy, make_temp, read_file, remove, write_file
+from ext_shell.operations.processes import start, stop, wait
 from ext_shell.operations.run import run
 from ext_shell.operations.snapshot import assert_changes, snapshot
-from ext_shell.operations.start import start
-from ext_shell.operations.stop import stop
-from ext_shell.operations.wait import wait
 
 from .config import ShellConfig
 

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Annotated
 from msgspec import Meta
 
 from ext_sdk.args import Computed
-from ext_sdk.errors import OperationFailed
 from ext_sdk.files import Workdir, kind_of
+from ext_sdk.result import OperationFailed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

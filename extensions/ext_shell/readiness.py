@@ -16,8 +16,8 @@ from ext_sdk.polling import attempts_until, exponential
 
 from .args import codes_of
 from .background import STREAMS
+from .command import LineLog
 from .files import workdir_for
-from .runner import LineLog
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence

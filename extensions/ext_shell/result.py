@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from msgspec import UNSET, Meta, UnsetType, field
 
 import ext_sdk
-from ext_sdk.capture import CaptureArgs, Captured, capture_all, find_in_text
-from ext_sdk.capture_filters import NotFound
+from ext_sdk.capture import CaptureArgs, Captured, NotFound, capture_all, find_in_text
 from ext_sdk.excerpt import Shown, Sizes, write_excerpt
 from ext_sdk.expect import Check, failure_text, section, summary
 

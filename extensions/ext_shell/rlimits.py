@@ -29,7 +29,7 @@ Size = (
 class Limits(ext_sdk.Args):
     """Resource limits of each process of a command; a limit that is not given is that of the extension."""
 
-    early_check: ClassVar[str] = "ext_shell.early_check:check_limits"
+    early_check: ClassVar[str] = "ext_shell:check_limits"
 
     cpu: Annotated[
         ext_sdk.Duration | UnsetType,

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ext_sdk.files import PathEscapes, Workdir, safe_open
+from ext_sdk import safe_open
+from ext_sdk.files import PathEscapes, Workdir
 
 PARTS = st.sampled_from(["a", "b", "c", "dir", "..", ".", "outside", "workdir", "secret", "..."])
 PATHS = st.lists(PARTS, min_size=1, max_size=6).map("/".join)

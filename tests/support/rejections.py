@@ -1,4 +1,4 @@
-"""Refused arguments, held against the error rule: see `ext_sdk.errors`."""
+"""Refused arguments, held against the error rule: see `ext_sdk.result`."""
 
 from __future__ import annotations
 

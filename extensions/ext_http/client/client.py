@@ -17,12 +17,10 @@ import httpx2
 from ext_sdk.context import ClientCache
 from ext_sdk.core import __version__
 
-from .decoding import CODINGS, Undecodable, decode
 from .errors import REMEDIES, ExchangeFailed, failure_of
-from .network import Backend, Stream, Upgraded, current
-from .response import Response
+from .network import Backend, Stream, Upgraded, create_context, current, expiry_of
+from .response import CODINGS, Response, Undecodable, decode
 from .settings import Settings
-from .tls import create_context, expiry_of
 from .url import Guard, origin_of
 
 if TYPE_CHECKING:

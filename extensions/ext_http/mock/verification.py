@@ -8,8 +8,7 @@ from msgspec import UNSET, Meta, UnsetType, field
 
 import ext_sdk
 from ext_http.client.response import values_of
-from ext_sdk.capture import CaptureArgs, capture_all, find_in_text
-from ext_sdk.capture_filters import NotFound
+from ext_sdk.capture import CaptureArgs, NotFound, capture_all, find_in_text
 from ext_sdk.core.text import counted
 from ext_sdk.expect import Check
 from ext_sdk.expect.check import failures

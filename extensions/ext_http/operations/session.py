@@ -7,10 +7,10 @@ from typing import Annotated
 from msgspec import UNSET, Meta, UnsetType, field
 
 import ext_sdk
+from ext_http.client.session import SessionName, Sessions
 from ext_http.client.url import check
 from ext_http.request.secrets import Secret, resolve_secret
 from ext_http.request.send import Headers
-from ext_http.request.session_store import SessionName, Sessions
 from ext_sdk.args import Scalar, scalar_text
 
 

@@ -28,8 +28,7 @@ from ext_http.response.expectations import Body, Status, check_body, check_range
 from ext_http.response.header_check import CheckContext
 from ext_http.response.outcome import OutcomeExpect, check_outcome
 from ext_http.result import failure_result, notes_of, rounded
-from ext_sdk.capture import CaptureArgs, Captured, capture_all, check_names, find_in_text
-from ext_sdk.capture_filters import NotFound
+from ext_sdk.capture import CaptureArgs, Captured, NotFound, capture_all, check_names, find_in_text
 from ext_sdk.core.text import counted
 from ext_sdk.excerpt import write_excerpt
 from ext_sdk.expect import Check, Expectation, Integer, Searcher, check_integer, summary

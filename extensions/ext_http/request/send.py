@@ -16,6 +16,7 @@ from msgspec import UNSET
 import ext_sdk
 from ext_http.client.errors import ExchangeFailed, Refused
 from ext_http.client.response import excerpt, status_line
+from ext_http.client.session import Sessions
 from ext_http.client.settings import Proxy, Settings, Tls
 from ext_http.client.url import Guard, host_is_literal, join, normalized, parse, raw_target
 from ext_http.config import HttpConfig
@@ -29,7 +30,6 @@ from ext_sdk.files import Workdir, os_errors
 from .auth import Credentials, credentials_for
 from .body import EncodedBody, encode
 from .secrets import read_pem, resolve_secret, resolve_value
-from .session_store import Sessions
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence

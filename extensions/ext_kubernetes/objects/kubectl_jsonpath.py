@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
-from .secret_data import Hidden, has_hidden
+from .fields import Hidden, has_hidden
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

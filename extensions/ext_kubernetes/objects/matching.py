@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 from ext_sdk.expect.check import LINE, Check, shown
 from ext_sdk.expect.json_equality import Missing, differs, equal, is_type
 
-from .secret_data import has_hidden, masked
+from .fields import has_hidden, masked
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ext_sdk.expect.json_equality import equal, parse
 
-from .fields import at, items, members, text
+from .fields import LAST_APPLIED, at, items, members, text
 from .matching import is_quantity_field, same_quantity
-from .secret_data import LAST_APPLIED
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

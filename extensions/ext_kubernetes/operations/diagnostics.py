@@ -16,9 +16,8 @@ from ext_kubernetes.api.discovery import core_path
 from ext_kubernetes.api.errors import Forbidden, error_context
 from ext_kubernetes.config import ClusterArgs
 from ext_kubernetes.manifests.bulk import catching, run_parallel
-from ext_kubernetes.objects.fields import conditions_of, items, members, named, number, text
+from ext_kubernetes.objects.fields import FIELDS, PLACEHOLDER, conditions_of, items, members, named, number, text
 from ext_kubernetes.objects.readiness import describe_container, readiness_of
-from ext_kubernetes.objects.secret_data import FIELDS, PLACEHOLDER
 from ext_kubernetes.pods import read_log
 from ext_kubernetes.targets import TimeLimit, namespace_of
 from ext_kubernetes.waiting.failure_report import describe_age, event_time, involved

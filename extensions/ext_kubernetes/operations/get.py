@@ -13,13 +13,12 @@ import ext_sdk
 from ext_kubernetes.api.client import client_for
 from ext_kubernetes.api.errors import NotFound, error_context
 from ext_kubernetes.config import ExpectedRefusal  # noqa: TC001 - msgspec reads it
-from ext_kubernetes.objects.fields import identity, items, members
+from ext_kubernetes.objects.fields import has_hidden, identity, items, marked, members
 from ext_kubernetes.objects.kubectl_jsonpath import PathFailed, problem, text_of, values
-from ext_kubernetes.objects.secret_data import has_hidden, marked
 from ext_kubernetes.targets import TargetArgs, TimeLimit, missing_namespace_context, target_of
 from ext_kubernetes.waiting.waiter import check_namespace
-from ext_sdk.capture_filters import Filter, Unreadable, filtered
-from ext_sdk.capture_filters import NotFound as CaptureNotFound
+from ext_sdk.capture import Filter, Unreadable, filtered
+from ext_sdk.capture import NotFound as CaptureNotFound
 from ext_sdk.core.text import counted
 from ext_sdk.expect import Integer, Searcher, check_integer, failure_text, passed
 

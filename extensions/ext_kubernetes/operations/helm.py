@@ -11,9 +11,9 @@ import ext_sdk
 from ext_kubernetes.api.discovery import check_name
 from ext_kubernetes.config import ClusterArgs
 from ext_kubernetes.manifests.helm_release import NOT_FOUND, REVISION, Helm
+from ext_kubernetes.objects.fields import Hidden, has_hidden, masked
 from ext_kubernetes.objects.kubectl_jsonpath import PathFailed, problem, text_of, values
 from ext_kubernetes.objects.matching import WrongPattern, check_pattern, differences
-from ext_kubernetes.objects.secret_data import Hidden, has_hidden, masked
 from ext_kubernetes.objects.yaml_loader import Json
 from ext_kubernetes.polling import Unfinished, same_step
 from ext_kubernetes.waiting.deletion import DeletedObject, DeletionTimedOut, wait_for_deletion

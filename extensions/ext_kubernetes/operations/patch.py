@@ -30,9 +30,9 @@ from ext_kubernetes.objects.yaml_loader import Json  # noqa: TC001 - msgspec rea
 from ext_kubernetes.polling import Verdict, wait_until
 from ext_kubernetes.targets import TargetArgs, TimeLimit, target_of
 from ext_kubernetes.waiting.failure_report import wait_failure
-from ext_kubernetes.waiting.pod_failures import PodCheck
 from ext_kubernetes.waiting.waiter import (
     IsReady,
+    PodCheck,
     Selector,
     Timeout,
     combine_verdicts,

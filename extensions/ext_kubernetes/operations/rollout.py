@@ -18,8 +18,7 @@ from ext_kubernetes.objects.fields import Outputs, at, items, members, number, t
 from ext_kubernetes.polling import Unfinished
 from ext_kubernetes.targets import Target, TargetArgs, target_of
 from ext_kubernetes.waiting.failure_report import wait_failure
-from ext_kubernetes.waiting.pod_failures import PodCheck
-from ext_kubernetes.waiting.waiter import FailFast, IsReady, Timeout, verdict_for_target, wait_for
+from ext_kubernetes.waiting.waiter import FailFast, IsReady, PodCheck, Timeout, verdict_for_target, wait_for
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

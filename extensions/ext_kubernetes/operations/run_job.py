@@ -22,8 +22,7 @@ from ext_kubernetes.pods import Log, container_of, read_log, too_long
 from ext_kubernetes.polling import Unfinished, Verdict
 from ext_kubernetes.targets import Target, missing_namespace_context, namespace_of, resource_of
 from ext_kubernetes.waiting.failure_report import wait_failure
-from ext_kubernetes.waiting.pod_failures import unrecoverable_pod
-from ext_kubernetes.waiting.waiter import Timeout, wait_for
+from ext_kubernetes.waiting.waiter import Timeout, unrecoverable_pod, wait_for
 from ext_sdk.expect import Check, Expectation, Integer, Text, check_integer, check_text, failure_text, passed, summary
 
 if TYPE_CHECKING:

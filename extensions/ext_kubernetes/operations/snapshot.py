@@ -14,9 +14,8 @@ from ext_kubernetes.api.discovery import core_path
 from ext_kubernetes.api.errors import Forbidden, KubernetesError, NotFound, error_context
 from ext_kubernetes.config import ClusterArgs
 from ext_kubernetes.manifests.bulk import run_parallel
-from ext_kubernetes.objects.fields import items, members, text
+from ext_kubernetes.objects.fields import LAST_APPLIED, PLACEHOLDER, has_hidden, items, marked, members, text
 from ext_kubernetes.objects.matching import KEYS, NOTHING, format_value
-from ext_kubernetes.objects.secret_data import LAST_APPLIED, PLACEHOLDER, has_hidden, marked
 from ext_kubernetes.targets import TimeLimit, kinds_of, namespace_of
 from ext_sdk.core.text import counted
 from ext_sdk.expect.changes import (

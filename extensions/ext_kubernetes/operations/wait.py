@@ -11,17 +11,16 @@ from msgspec import UNSET, Meta, UnsetType, field
 import ext_sdk
 from ext_kubernetes.api.client import client_for
 from ext_kubernetes.api.errors import error_context
-from ext_kubernetes.objects.fields import condition_of, identity, items, named, number, text
+from ext_kubernetes.objects.fields import condition_of, has_hidden, identity, items, named, number, text
 from ext_kubernetes.objects.kubectl_jsonpath import problem, text_of, values
-from ext_kubernetes.objects.secret_data import has_hidden
 from ext_kubernetes.polling import Verdict
 from ext_kubernetes.targets import TargetArgs, absent_namespace
 from ext_kubernetes.waiting.failure_report import wait_failure
-from ext_kubernetes.waiting.pod_failures import PodCheck
 from ext_kubernetes.waiting.waiter import (
     MINUTE,
     FailFast,
     IsReady,
+    PodCheck,
     Require,
     Selector,
     Timeout,

@@ -118,8 +118,7 @@ def wait_until_ready(
     """
     from concurrent.futures import ThreadPoolExecutor
 
-    from .pod_failures import PodCheck
-    from .waiter import IsReady, verdict_for_target, wait_for
+    from .waiter import IsReady, PodCheck, verdict_for_target, wait_for
 
     def wait(target: Target) -> WaitResult:
         predicate = verdict_for_target(target, IsReady(PodCheck(client, context.deadline)), "all")

@@ -14,7 +14,7 @@ from msgspec import Meta, field
 
 from ext_sdk.args import Args
 from ext_sdk.core.text import counted, suggest
-from ext_sdk.errors import OperationFailed
+from ext_sdk.result import OperationFailed
 
 from .check import Check, conclude
 

@@ -20,8 +20,8 @@ from typing import Annotated
 from msgspec import Meta, UnsetType
 
 from ext_sdk.core.text import suggest
-from ext_sdk.errors import OperationFailed
 from ext_sdk.files import Workdir, os_errors
+from ext_sdk.result import OperationFailed
 
 from .check import Check, Json, quoted, redact_named, shown
 from .json_equality import NotJson, member_path, parse, type_name

@@ -22,10 +22,9 @@ from ext_sdk.core.text import LONGEST_NAME, suggest
 from ext_sdk.core.wire.errors import RpcError
 from ext_sdk.core.wire.json_codec import dumps
 from ext_sdk.duration import Duration
-from ext_sdk.errors import InvalidArgs, OperationFailed, RequirementNotMet
 from ext_sdk.polling import SYSTEM_CLOCK, Clock, Deadline
 from ext_sdk.references import NAME, REQUEST, RESERVED
-from ext_sdk.result import Result
+from ext_sdk.result import InvalidArgs, OperationFailed, RequirementNotMet, Result
 
 from .config_check import check_artifacts
 from .schema import COMMON

@@ -15,10 +15,9 @@ from ext_sdk.expect.regex import problem
 from ext_sdk.polling import attempts_until, exponential
 from ext_sdk.process import CommandRun, Spawner
 from ext_shell.args import Codes, OutputArgs, Part, codes_of
-from ext_shell.command import PreparedCommand
+from ext_shell.command import PreparedCommand, run_command
 from ext_shell.expectations import DEFAULT, RunExpectation, check_run, withhold_streams
 from ext_shell.result import RESERVED, Capture, RunResult, capture_streams
-from ext_shell.runner import run_command
 
 LONG_WORK = "for longer work use `start`, and then `wait` with `onTimeout: ok` as often as needed"
 

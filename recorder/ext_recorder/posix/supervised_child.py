@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from ext_recorder.errors import RecorderError
-from ext_sdk.core.process.errors import ProcessError
+from ext_sdk.core.process.child import ProcessError
 from ext_sdk.core.process.spawner import Command
 
 from .channel import ByteChannel

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from ext_sdk import Deadline
-from ext_sdk.capture_filters import NotFound, find_by_json, find_by_regex
+from ext_sdk.capture import NotFound, find_by_json, find_by_regex
 from ext_sdk.expect import Searcher, TextExpectation, check_text
 from ext_sdk.expect.regex import TIME_UP
 from ext_sdk.server.validation import validate

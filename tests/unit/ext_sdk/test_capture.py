@@ -6,8 +6,7 @@ import pytest
 from msgspec import ValidationError, convert
 
 from ext_sdk import InvalidArgs, Secrets
-from ext_sdk.capture import CaptureArgs, Captured, capture_all, check_names, find_in_text
-from ext_sdk.capture_filters import NotFound
+from ext_sdk.capture import CaptureArgs, Captured, NotFound, capture_all, check_names, find_in_text
 from ext_sdk.core.redaction.redactor import Redactor
 from ext_sdk.expect import Searcher
 

@@ -83,7 +83,7 @@ def test_more_output_than_the_limit_is_not_checked_completely(probe: ShellCall) 
     ],
 )
 def test_a_command_that_cannot_run_is_refused(probe: ShellCall, command: list[str], cwd: str, error: str) -> None:
-    with pytest.raises(ext_sdk.errors.ExtensionError) as caught:
+    with pytest.raises(ext_sdk.result.ExtensionError) as caught:
         probe.context.run(command, cwd=cwd)
     assert error in f"{caught.value} {getattr(caught.value, 'error', '')}"
 

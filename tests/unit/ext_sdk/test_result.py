@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from ext_sdk import InvalidArgs, NotKept, OperationFailed, RequirementNotMet, Result, conclude_wait
-from ext_sdk.errors import ExtensionError
+from ext_sdk.result import ExtensionError
 
 if TYPE_CHECKING:
     from ext_sdk import OnTimeout

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING
 
 from ext_sdk.core.process.supervisor.launcher import Launch
 
-from .child import Child
-from .errors import CommandNotFound, ProcessError, SupervisionLost
+from .child import Child, CommandNotFound, ProcessError, SupervisionLost
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

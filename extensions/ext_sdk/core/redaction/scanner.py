@@ -17,9 +17,8 @@ from ext_sdk.core.wire.json_pointer import locate
 from .command_options import find_options
 from .encodings import Secret
 from .escapes import View, has_control, percent_view, plain_view, view
-from .key_values import find_assignments, find_members
+from .key_values import find_assignments, find_members, find_secret_data
 from .known_values import find_known
-from .kubernetes_secrets import find_secret_data
 from .patterns import PLACEHOLDER
 from .spans import MARK, below, in_view, without_overlaps
 from .token_finder import find_shapes

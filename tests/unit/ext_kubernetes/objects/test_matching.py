@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from ext_kubernetes.objects.fields import marked
 from ext_kubernetes.objects.matching import Lists, WrongPattern, check_pattern, differences
-from ext_kubernetes.objects.secret_data import marked
 from ext_sdk.expect import Searcher
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from ext_kubernetes.objects.readiness import readiness_of
-from ext_kubernetes.waiting.pod_failures import unrecoverable_pod
+from ext_kubernetes.waiting.waiter import unrecoverable_pod
 
 NOW = datetime(2026, 11, 22, 1, 0, 0, tzinfo=UTC)
 Object = dict[str, Any]

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from ext_kubernetes.objects.secret_data import LAST_APPLIED
+from ext_kubernetes.objects.fields import LAST_APPLIED
 from ext_kubernetes.objects.strategic_merge import (
     KINDS,
     STRATEGIC_MERGE_PATCH,

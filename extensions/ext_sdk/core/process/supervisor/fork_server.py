@@ -9,10 +9,8 @@ import os
 import select
 import sys
 
-from .launcher import Launch, start
-from .process_tree import ProcessGroup, ProcessTree
-from .supervisor import Supervisor
-from .syscalls import STOP_SIGNALS, become_subreaper, wake_on
+from .launcher import STOP_SIGNALS, Launch, become_subreaper, start, wake_on
+from .supervisor import ProcessGroup, ProcessTree, Supervisor
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, TypedDict, Unpack
 
 import pytest
 
-from ext_sdk.core.process.output import Output
-from ext_sdk.core.process.pump import Pump
+from ext_sdk.core.process.output import Output, Pump
 from ext_sdk.core.process.spawner import Command, Spawner
 from tests.support.process_tracker import ProcessTracker
 

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from ext_sdk.core.process.child import ExitStatus, signal_name
-from ext_sdk.core.process.errors import CommandNotFound, CommandNotStarted
+from ext_sdk.core.process.child import CommandNotFound, CommandNotStarted, ExitStatus, signal_name
 from ext_sdk.core.process.spawner import Command, Spawner, find_executable
 from tests.support.process_tracker import PATIENCE
 

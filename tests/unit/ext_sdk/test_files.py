@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from ext_sdk.errors import OperationFailed
-from ext_sdk.files import NotRegular, PathEscapes, TooLarge, Workdir, kind_of, os_errors, safe_open
+from ext_sdk import safe_open
+from ext_sdk.files import NotRegular, PathEscapes, TooLarge, Workdir, kind_of, os_errors
+from ext_sdk.result import OperationFailed
 
 
 def names_in(directory: Path) -> list[str]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from ext_sdk.files import safe_open
+from ext_sdk import safe_open
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -1,4 +1,7 @@
-"""Working directory: read, write and remove files beneath it, by paths of users."""
+"""Working directory: read, write and remove files beneath it, by paths of users.
+
+No path and no symbolic link leads out of it.
+"""
 
 from __future__ import annotations
 
@@ -9,9 +12,9 @@ import stat
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 
+from ext_sdk import safe_open
 from ext_sdk.core.atomic import NEW, NEW_FILE, atomic_write
-from ext_sdk.errors import OperationFailed
-from ext_sdk.files import safe_open
+from ext_sdk.result import OperationFailed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

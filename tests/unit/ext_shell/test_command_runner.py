@@ -9,8 +9,7 @@ from msgspec import convert
 from ext_sdk import Deadline
 from ext_sdk.process import RESERVE, CommandRun, Spawner, bounded_grace
 from ext_shell.args import CommandArgs
-from ext_shell.command import PreparedCommand
-from ext_shell.runner import run_command
+from ext_shell.command import PreparedCommand, run_command
 from tests.support.shell_contexts import ShellCall
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from ext_http.client.decoding import PIECE, Undecodable, decode
+from ext_http.client.response import PIECE, Undecodable, decode
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

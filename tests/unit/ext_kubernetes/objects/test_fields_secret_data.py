@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from ext_kubernetes.objects.fields import PLACEHOLDER, has_hidden, marked
 from ext_kubernetes.objects.kubectl_jsonpath import values
-from ext_kubernetes.objects.secret_data import PLACEHOLDER, has_hidden, marked
 from tests.support.host import parameters, request
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ext_shell.early_check import check_limits
+from ext_shell import check_limits
 
 
 @pytest.mark.parametrize("cpu", ["0s", "-1s"])

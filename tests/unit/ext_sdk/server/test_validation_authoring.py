@@ -12,7 +12,7 @@ import ext_sdk
 from ext_http.extension import extension as http
 from ext_kubernetes.extension import extension as kubernetes
 from ext_sdk import Args, Context, Extension, Meta, Result
-from ext_sdk.server.authoring import check_class, check_operation, pattern_problem
+from ext_sdk.server.validation import check_class, check_operation, pattern_problem
 from ext_shell.extension import extension as shell
 
 

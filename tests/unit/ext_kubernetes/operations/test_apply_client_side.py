@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from ext_kubernetes.objects.secret_data import LAST_APPLIED
+from ext_kubernetes.objects.fields import LAST_APPLIED
 from tests.support.fake_kubernetes import Fault
 
 if TYPE_CHECKING:

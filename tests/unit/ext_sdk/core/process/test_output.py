@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from ext_sdk.core.process.errors import CommandNotStarted
-from ext_sdk.core.process.output import LineSplitter, Output
-from ext_sdk.core.process.pump import Pump, start_piped
+from ext_sdk.core.process.child import CommandNotStarted
+from ext_sdk.core.process.output import LineSplitter, Output, Pump, start_piped
 from ext_sdk.core.process.spawner import Command
 
 if TYPE_CHECKING:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ext_http.client.cookies import MAX_COOKIES, CookieJar
 from ext_http.client.response import Response
+from ext_http.client.session import MAX_COOKIES, CookieJar
 
 
 def setting(url: str, *cookies: str) -> Response:
