@@ -115,7 +115,7 @@ def _record(folder: RecordingFolder, command: Sequence[str], options: RunOptions
     wrap = options.children.wrap
     endpoints = {endpoint: count.entry() for endpoint, (count, _) in traffic.items()}
     folder.finish(RunHeader(kept, __version__, recorded, round(seconds, 3), ended, wrap, tuple(found), endpoints))
-    lines += _endpoints(traffic, replayed=False)
+    lines += endpoint_lines(traffic, replayed=False)
     _report([*outcome[1], *wrapping.remarks, *lines, f"recorded {folder.path} in {seconds:.1f} s"])
     exit_like(status)
 
@@ -164,7 +164,7 @@ def _replay(folder: RecordingFolder, command: Sequence[str], options: RunOptions
     result = f"replayed {folder.path} in {time.monotonic() - started:.1f} s instead of {header.seconds:.1f} s"
     if unpaid := sum((played for _, played in traffic.values()), Traffic()).model:
         result += f"; not paid: {unpaid}"
-    _report([*lines, *told, *remarks, *_endpoints(traffic, replayed=True), result])
+    _report([*lines, *told, *remarks, *endpoint_lines(traffic, replayed=True), result])
     if kind != "ok" or not same:
         os._exit(EXIT_DIFFERS)
     exit_like(status)
@@ -267,7 +267,7 @@ def _wait(pid: int, signals: Signals) -> int:
                 os.kill(pid, number)
 
 
-def _endpoints(traffic: Mapping[str, tuple[Traffic, Traffic]], *, replayed: bool) -> list[str]:
+def endpoint_lines(traffic: Mapping[str, tuple[Traffic, Traffic]], *, replayed: bool) -> list[str]:
     """Return a line for each endpoint, first those with the most requests."""
     lines = []
     for endpoint, (recorded, played) in sorted(traffic.items(), key=lambda item: -item[1][0].requests):
