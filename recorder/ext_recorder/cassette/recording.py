@@ -6,14 +6,16 @@ the HTTP traffic begins with the run, and `started` is the time at which the clo
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
 
 from ext_recorder.errors import CassetteError
 
-TYPE_CHECKING = False
+from .paths import beside
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
-    from pathlib import Path
 
 VERSION = 1
 HEADER, TRAFFIC = "recording.yaml", "traffic.http.yaml"
@@ -129,6 +131,72 @@ def files_of(folder: Path) -> list[Path]:
     """Return the files of a recording that exist: cassettes of children, then HTTP traffic. Raises CassetteError."""
     listed = [folder / cassette for child in read_header(folder).children for cassette in child.cassettes]
     return [path for path in (*listed, folder / TRAFFIC) if path.is_file()]
+
+
+class Part(NamedTuple):
+    """Cassette of a recording, or a cassette of its own.
+
+    Attributes:
+        path: the file.
+        name: name of the child; "" of a cassette of its own.
+        label: path within the folder, for messages.
+        started: time of the recording at which its clock begins, in seconds.
+    """
+
+    path: Path
+    name: str = ""
+    label: str = ""
+    started: float = 0.0
+
+
+class Recorded(NamedTuple):
+    """Recording or cassette, as the commands on cassettes read it.
+
+    Attributes:
+        path: as given.
+        header: of a recording; None for a cassette.
+        parts: the cassettes.
+        traffic: the file of HTTP interactions; None without one.
+    """
+
+    path: Path
+    header: RunHeader | None
+    parts: tuple[Part, ...]
+    traffic: Path | None
+
+
+def opened(path: Path) -> Recorded:
+    """Return the files of a recording, or of a cassette with the HTTP traffic of its child.
+
+    Raises:
+        CassetteError: the folder is not a recording.
+    """
+    if not path.is_dir():
+        traffic = Path(beside(str(path)))
+        return Recorded(path, None, (Part(path, "", path.name),), traffic if traffic.is_file() else None)
+    if not is_recording(path):
+        advice = "ext-recorder recover makes one of FOLDER.partial" if path.name.endswith(".partial") else ""
+        raise CassetteError(path, 0, f"expected a cassette, or the folder of a recording, with {HEADER}", advice)
+    header = read_header(path)
+    parts = []
+    for child in header.children:
+        for cassette, started in child.sessions():
+            file = path / cassette
+            zero = _seconds_after(header, file) if started is None else started
+            parts.append(Part(file, child.name, cassette, zero))
+    return Recorded(path, header, tuple(parts), path / TRAFFIC if (path / TRAFFIC).is_file() else None)
+
+
+def _seconds_after(header: RunHeader, cassette: Path) -> float:
+    """Return the time between the dates in both headers, in whole seconds; 0 if one of them is missing."""
+    from datetime import datetime
+
+    from .reader import Reader
+
+    with suppress(CassetteError, ValueError, OSError), Reader(cassette) as reader:
+        began, started = (datetime.fromisoformat(text) for text in (header.recorded, reader.header.recorded))
+        return max(0.0, (started - began).total_seconds())
+    return 0.0
 
 
 def _entry(child: Child) -> dict[str, object]:

@@ -1,4 +1,4 @@
-"""`ext-recorder view`: a cassette as a page for a browser."""
+"""`ext-recorder view`: a cassette or a recording as a page for a browser."""
 
 from __future__ import annotations
 
@@ -22,8 +22,10 @@ def run(values: Values) -> int:
     from ext_recorder.errors import UsageError
     from ext_recorder.tools.view.page import SIGNATURE, page
 
-    with file_of(value_of(values, "CASSETTE"), http=None) as (path, _):
-        output = value_of(values, "output") or path.with_suffix(".html").name
+    with file_of(value_of(values, "RECORDED"), http=None) as (path, _):
+        # `..` and `.` have no name of their own.
+        page_name = f"{path.resolve().name}.html" if path.is_dir() else path.with_suffix(".html").name
+        output = value_of(values, "output") or page_name
         if output != "-":
             expect_folder("-o", output)
         pieces = page(path)
@@ -41,22 +43,26 @@ def run(values: Values) -> int:
 
 COMMAND = Command(
     "view",
-    "Write a cassette as one HTML page.",
+    "Write a cassette, or the recording of a run, as one HTML page.",
     """
 The page shows the request and response of each call side by side, a time axis with overlapping calls, JSON inside texts
 in structured form, images, filters, figures for each method, and the HTTP traffic of `record --http` below its calls.
 It needs neither a server nor the network. Its address contains the filters and the selected call.
 
+The page of a recording (`ext-recorder run`) has a lane for the host, each agent, model, MCP server, extension and
+cluster, and one for services, on one time axis: phases and steps of tasks with their verdicts, prompts, tool calls, and
+conversations with models, whose streams are assembled.
     ext-recorder view session.yaml
     ext-recorder view -o /tmp/session.html session.yaml
+    ext-recorder view recordings/create-pod
 
 Without -o the page is written to the current folder. Press ? in the page to list the keys. Above 200,000 rows, or 64 MB
 of messages, the page states what it omits.
 """,
     run,
-    arguments=("CASSETTE",),
+    arguments=("RECORDED",),
     options=(
-        to_file("HTML file, or - for standard output. Default: NAME.html for NAME.yaml."),
+        to_file("HTML file, or - for standard output. Default: NAME.html for NAME.yaml or the folder NAME."),
         FORCE,
     ),
 )

@@ -1,4 +1,4 @@
-"""HTTP interactions of a session, NAME.http.yaml, as rows below the calls that made them."""
+"""HTTP interactions as rows, in the lanes of models, clusters, MCP servers and services."""
 
 from __future__ import annotations
 
@@ -6,26 +6,27 @@ import re
 from base64 import b64encode
 from contextlib import suppress
 from typing import TYPE_CHECKING
-from urllib.parse import urlsplit
 
 from ext_recorder.http.interaction import ENCODINGS, decoded
-from ext_recorder.http.reader import load
+from ext_recorder.http.reader import open_document
 from ext_recorder.protocols.dialect import id_key
+from ext_recorder.tools.endpoints import Endpoints, chat_of
 from ext_sdk.core.wire.errors import MessageError
 from ext_sdk.core.wire.json_codec import dumps, loads
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Iterator
     from pathlib import Path
 
     from ext_recorder.http.interaction import Body, Headers, Interaction
+    from ext_recorder.tools.endpoints import Endpoint
 
     from .bodies import Bodies
     from .rows import Rows
 
     Text = Callable[[str], str]
 
-# The entire file is read: a larger one would take too much memory.
+# A file that cannot be read interaction by interaction is in memory: a larger one is left out.
 LARGEST_BYTES = 64_000_000
 
 _BINARY_SHOWN = 750_000  # bytes of a body that is not text, kept for images
@@ -33,27 +34,77 @@ _FAILED = 400  # the first status that is an error
 _TEXTUAL = re.compile(rb"[^\x00-\x08\x0e-\x1a\x1c-\x1f]*")
 
 
-def add_traffic(path: Path, rows: Rows, bodies: Bodies, redact: Text) -> str:
-    """Append the interactions of a file to the rows.
+class Traffic:
+    """Interactions of a file, and the lanes in which they belong.
 
     Args:
-        rows: has all calls of the session.
-        bodies: receives requests and responses.
+        path: the file.
+        redact: replaces secrets.
+        own_clock: its clock begins with the process of the recorder; False for a recorded run, where all clocks agree.
 
-    Returns:
-        The reason why they are left out; "" if they are not.
+    Attributes:
+        left_out: the reason why the interactions are left out; "" if they are not.
+        lanes: role and name of each lane, in the order of their first interactions.
+        chats: number of turns of conversations with models.
+        tokens: number of tokens of their requests, and of their responses.
 
     Raises:
         CassetteError: the file cannot be read.
     """
-    if path.stat().st_size > LARGEST_BYTES:
-        return f"{path.name} has {path.stat().st_size / 1e6:.0f} MB, more than {LARGEST_BYTES / 1e6:.0f} MB"
-    interactions = load(path).interactions
-    spans = list(_spans(interactions, rows))
-    offset = _offset(interactions, spans)
-    for number, (item, span) in enumerate(zip(interactions, spans, strict=True), 1):
-        address = urlsplit(redact(item.uri))
-        error = item.error or {}
+
+    def __init__(self, path: Path, redact: Text, *, own_clock: bool) -> None:
+        self._document = open_document(path)
+        self._redact = redact
+        self._own_clock = own_clock
+        self.lanes: dict[tuple[str, str], int] = {}
+        self.left_out = ""
+        self.chats, self.tokens = 0, [0, 0]
+        size = path.stat().st_size
+        if self._document.file is None and size > LARGEST_BYTES:
+            self.left_out = f"{path.name} has {size / 1e6:.0f} MB, more than {LARGEST_BYTES / 1e6:.0f} MB"
+
+    def close(self) -> None:
+        """Close the file."""
+        if self._document.file is not None:
+            self._document.file.close()
+
+    def _interactions(self) -> Iterator[Interaction]:
+        """Yield the interactions; those of a large file are read again each time."""
+        if self.left_out:
+            return
+        if self._document.file is None:
+            yield from self._document.interactions
+        else:
+            for _, item in self._document.file:
+                yield item
+
+    def add_to(self, rows: Rows, bodies: Bodies, source: int) -> None:
+        """Append the interactions to the rows, which have all calls of the session.
+
+        Args:
+            source: number of the first lane.
+        """
+        endpoints = Endpoints(self._interactions())
+        spans, offset = _Spans(rows), 0.0
+        if self._own_clock:
+            offset = _offset(self._interactions(), spans)
+        for number, item in enumerate(self._interactions(), 1):
+            endpoint = endpoints.of(item)
+            name = "services" if endpoint.role == "service" else endpoint.server
+            lane = self.lanes.setdefault((endpoint.role, name), len(self.lanes))
+            row = self._add(rows, bodies, item, endpoint)
+            rows.change(row, source=source + lane, number=number, parent=spans.of(item)[0])
+            rows.change(row, time=round(max(0.0, item.time - offset) * 1e6))
+            if endpoint.is_chat and (chat := chat_of(item)) is not None:
+                self.chats += 1
+                self.tokens[0] += chat.input or 0
+                self.tokens[1] += chat.output or 0
+                asked, answered, subject = map(self._redact, (chat.asked, chat.answered, chat.model))
+                rows.describe(row, says=asked, answers=answered, subject=subject)
+                rows.add_chat(row, _redacted(chat.as_json(), self._redact))
+
+    def _add(self, rows: Rows, bodies: Bodies, item: Interaction, endpoint: Endpoint) -> int:
+        redact, error = self._redact, item.error or {}
         failed = item.error is not None or not item.status
         outcome = f"{item.status} {item.reason}".strip() if item.status else "no response"
         request = _message(bodies, f"{item.method} {item.uri}", item.request_headers, item.request_body, redact)
@@ -64,49 +115,59 @@ def add_traffic(path: Path, rows: Rows, bodies: Bodies, redact: Text) -> str:
         else:
             text = f"{error.get('type', 'no response')}: {error.get('message', '')}".rstrip(": ")
             response = bodies.add(redact(text))
-        rows.append(
+        return rows.append(
             "http",
-            max(0.0, item.time - offset),
+            item.time,
             item.elapsed,
             status="error" if failed or item.status >= _FAILED else "ok",
             outcome=str(error.get("type") or outcome) if failed else outcome,
             stream="out",
             conn=1,
-            method=f"{item.method} {address.netloc}",
-            subject=(address.path or "/") + (f"?{address.query}" if address.query else ""),
-            parent=span[0],
-            number=number,
+            method=redact(endpoint.method),
+            subject=redact(endpoint.subject),
             request=request,
             response=response,
         )
-    return ""
+
+
+def _redacted(value: object, redact: Text) -> dict[str, object]:
+    """Return a JSON object with all its texts redacted."""
+    found: object = None
+    with suppress(MessageError):
+        found = loads(redact(dumps(value)))
+    return found if isinstance(found, dict) else {}
 
 
 _Span = tuple[int, float, float]  # row, start and end of a call; row -1 if an interaction names none
 
 
-def _spans(interactions: Iterable[Interaction], rows: Rows) -> Iterable[_Span]:
-    """Yield the call of each interaction: of calls with one id, the last that began before it."""
-    calls: dict[bytes, list[_Span]] = {}
-    for row, text, start, end in rows.calls():
-        id: object = text
-        with suppress(MessageError):
-            id = loads(text)
-        calls.setdefault(id_key(id, text), []).append((row, start, end))
-    for item in interactions:
-        same_id = calls.get(id_key(item.call, dumps(item.call)), []) if item.call is not None else []
+class _Spans:
+    """Calls of the host by their ids."""
+
+    def __init__(self, rows: Rows) -> None:
+        self._calls: dict[bytes, list[_Span]] = {}
+        for row, text, start, end in rows.calls():
+            id: object = text
+            with suppress(MessageError):
+                id = loads(text)
+            self._calls.setdefault(id_key(id, text), []).append((row, start, end))
+
+    def of(self, item: Interaction) -> _Span:
+        """Return the call of an interaction: of calls with one id, the last that began before it."""
+        same_id = self._calls.get(id_key(item.call, dumps(item.call)), []) if item.call is not None else []
         began = [span for span in same_id if span[1] <= item.time] or same_id[:1]
-        yield began[-1] if began else (-1, 0.0, 0.0)
+        return began[-1] if began else (-1, 0.0, 0.0)
 
 
-def _offset(interactions: Iterable[Interaction], spans: Iterable[_Span]) -> float:
+def _offset(interactions: Iterable[Interaction], spans: _Spans) -> float:
     """Return the seconds from the start of the HTTP recording to that of the session.
 
     The file does not name them. Every interaction lies within its call, which confines them to the time between a
     request and the first interaction for it, usually about a millisecond.
     """
     earliest, latest = 0.0, float("inf")
-    for item, (row, start, end) in zip(interactions, spans, strict=True):
+    for item in interactions:
+        row, start, end = spans.of(item)
         if row >= 0:
             earliest = max(earliest, item.time + item.elapsed - end)
             latest = min(latest, item.time - start)

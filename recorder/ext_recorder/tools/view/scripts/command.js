@@ -3,10 +3,10 @@
 const quoted = (text) => (/^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`);
 
 // The requests before which a program may answer nothing: initialize, and the notifications that follow it.
-function handshake(conn) {
+function handshake(source, conn) {
   const first = [];
   for (let row = 0; row < COUNT; row += 1) {
-    if (page.conn[row] !== conn || textOf("stream", row) !== "in" || page.request[row] < 0) continue;
+    if (page.source[row] !== source || page.conn[row] !== conn || textOf("stream", row) !== "in" || page.request[row] < 0) continue;
     const call = kindOf(row) === "call";
     if (call && (first.length || textOf("method", row) !== "initialize")) break;
     if (call || first.length) first.push(row);
@@ -21,7 +21,7 @@ function commandFor(row) {
 }
 
 function callAgain(row) {
-  const { command, framing, file } = page.about;
+  const { command, framing, file } = sourceOf(row);
   if (kindOf(row) !== "call" || textOf("stream", row) !== "in" || !command) return null;
   if ((children.get(row) ?? []).some((child) => kindOf(child) === "call")) {
     // The program requests something of its host during the call: only `verify` responds to that.
@@ -29,14 +29,14 @@ function callAgain(row) {
     const trim = `ext-recorder trim --calls ${page.number[row]} -o ${part} ${quoted(file)}`;
     return `${trim} && ext-recorder verify ${part} -- ${command}`;
   }
-  const rows = [...handshake(page.conn[row]).filter((other) => other < row), row];
+  const rows = [...handshake(page.source[row], page.conn[row]).filter((other) => other < row), row];
   const sent = rows.map((each) => page.request[each]);
   if (!SEND[framing] || sent.some(isCut)) return null;
   const texts = sent.map((body) => bodyText(body));
   // Many programs end with their input: it stays open for as long as the recorded calls took, and a little longer.
   const wait = 2 + Math.ceil(rows.reduce((sum, each) => sum + Math.max(0, page.took[each]), 0) / 1e6);
   const lines = [...texts.map((text) => `send ${quoted(text)}`), `sleep ${wait}`];
-  return `${notes(texts.join("\n") + command)}${SEND[framing]}\n{ ${lines.join("; ")}; } | ${command}`;
+  return `${notes(row, texts.join("\n") + command)}${SEND[framing]}\n{ ${lines.join("; ")}; } | ${command}`;
 }
 
 // How a shell sends a message. The length is counted when it is sent: a path in it may have been replaced.
@@ -46,8 +46,8 @@ const SEND = {
 };
 
 // What has to be replaced in a command before it works on this machine.
-function notes(text) {
-  const folders = Object.entries(page.about.bindings).filter(([, path]) => text.includes(path));
+function notes(row, text) {
+  const folders = Object.entries(sourceOf(row).bindings ?? {}).filter(([, path]) => text.includes(path));
   const lines = folders.map(
     ([name, path]) => `# ${path} is ${name} of the recording: put a path of this machine in its place`,
   );
@@ -70,5 +70,5 @@ function curl(row) {
     if (name && !OWN_HEADERS.includes(name.toLowerCase())) options.push("-H", header);
   }
   if (hasContent(body)) options.push("--data-raw", contentText(body));
-  return notes(bodyText(body)) + [...options, "--url", url].map(quoted).join(" ");
+  return notes(row, bodyText(body)) + [...options, "--url", url].map(quoted).join(" ");
 }

@@ -109,7 +109,7 @@ function jsonIn(text) {
 }
 
 // A text with its line breaks; a long one in parts.
-function textBlock(text, word, className) {
+function textBlock(text, word, className, most = TEXT_AT_ONCE) {
   const clean = visible(text.replace(COLOURS, "").replace(/\r\n/g, "\n"));
   const made = element("pre", className);
   const show = (from, to) => {
@@ -121,7 +121,7 @@ function textBlock(text, word, className) {
     });
     made.append(more);
   };
-  show(0, TEXT_AT_ONCE);
+  show(0, most);
   return made;
 }
 

@@ -9,6 +9,8 @@ function drawFilters() {
   at("connection").value = state.conn;
   for (const each of document.querySelectorAll("[data-toggle]"))
     each.ariaPressed = String(listed(each.dataset.toggle).includes(each.value));
+  at("key").hidden = !isRun;
+  at("key").ariaPressed = String(state.key !== "");
   at("idle").hidden = !gaps.length;
   at("idle").ariaPressed = String(skipsIdle());
   for (const [id, value] of [
@@ -27,12 +29,13 @@ function makeHeader() {
   const { about } = page;
   const calls = page.number.filter((number, row) => number && kindOf(row) === "call").length;
   const facts = [
-    `${about.protocol} over ${about.framing}`,
+    isRun ? "" : `${about.protocol} over ${about.framing}`,
     about.recorded && `recorded ${about.recorded.replace("T", " ").replace("Z", " UTC")}`,
     plural(calls, "call"),
     duration(sessionEnd),
     about.command,
   ];
+  drawBadges(about);
   at("about").textContent = visible(facts.filter(Boolean).join(" · "));
   const { rows, bodies: cut, http } = about.leftOut;
   const notes = [];
@@ -47,6 +50,21 @@ function makeHeader() {
   if (http) notes.push(`The HTTP traffic is not on this page: ${http}.`);
   at("left-out").hidden = !notes.length;
   at("left-out").textContent = notes.join(" ");
+}
+
+// Of a run, the verdicts and the figures that are asked first.
+function drawBadges({ exit, steps, chats, tokens }) {
+  const made = [];
+  const badge = (kind, text) => made.push(element("span", `badge ${kind}`, text));
+  if (steps?.[0])
+    badge(
+      steps[1] ? "error" : "ok",
+      steps[1] ? `✗ ${steps[1]} of ${plural(steps[0], "step")} failed` : `✓ ${plural(steps[0], "step")} ok`,
+    );
+  if (exit !== undefined) badge(exit === 0 ? "ok" : "error", Number.isInteger(exit) ? `exit ${exit}` : String(exit));
+  if (chats) badge("", plural(chats, "model call"));
+  if (tokens?.[0] || tokens?.[1]) badge("", `${count(tokens[0])} tokens in, ${count(tokens[1])} out`);
+  at("badges").replaceChildren(...made);
 }
 
 function makeFilters() {
@@ -77,6 +95,7 @@ function makeFilters() {
   messages.delete("");
   for (const [method, number] of [...messages].sort(([one], [other]) => (one < other ? -1 : 1)))
     at("method").append(new Option(`${visible(method)} (${number})`, method));
+  document.body.classList.toggle("run", lanes.length > 1);
   at("connection").hidden = !severalConnections;
   for (const conn of [...new Set(page.conn)].sort((one, other) => one - other))
     at("connection").append(new Option(conn ? `connection ${conn}` : "no connection", conn));

@@ -10,11 +10,12 @@ function drawDetail() {
   const id = textOf("id", row);
   at("title").replaceChildren(visible(nameOf(row) || kindOf(row)), " ", element("span", "id", visible(id && `#${id}`)));
   const facts = [
-    kindOf(row) === "http" ? "child → server" : NAMES[textOf("stream", row)],
+    lanes.length > 1 ? lanes[laneOf(row)].role : "",
+    kindOf(row) === "http" ? (isRun ? "" : "child → server") : NAMES[textOf("stream", row)],
     `at ${timeOf(row)} s`,
     page.took[row] >= 0 && `took ${duration(page.took[row])}`,
     severalConnections && `connection ${page.conn[row]}`,
-    page.line[row] && `${page.about.file}:${page.line[row]}`,
+    page.line[row] && `${sourceOf(row).file}:${page.line[row]}`,
   ];
   at("facts").replaceChildren(
     element("span", `outcome ${statusOf(row)}`, textOf("outcome", row)),
@@ -22,6 +23,12 @@ function drawDetail() {
   );
   at("command").hidden = !bodyReady(row) || !commandFor(row);
   at("command").textContent = kindOf(row) === "http" ? "Copy as curl" : "Copy as command";
+  const word = words().find((each) => !each.startsWith("-")) ?? "";
+  const verdict = answersInWords(row);
+  at("verdict").hidden = !verdict || page.chat[row] >= 0 || !["ok", "error"].includes(statusOf(row));
+  at("verdict").className = statusOf(row);
+  at("verdict").textContent = visible(verdict);
+  at("talk").replaceChildren(...[conversation(row, word)].filter(Boolean));
   const panes = [pane(row, page.request[row], REQUESTS[kindOf(row)])];
   const responses = responsesOf(row);
   responses.forEach((body, number) =>
@@ -94,9 +101,8 @@ function pane(row, body, name) {
 }
 
 function cutNote(row, body) {
-  const { file } = page.about;
-  const whole =
-    kindOf(row) === "http" ? `${file.replace(/\.yaml$/, "")}.http.yaml` : `ext-recorder show --raw ${quoted(file)}`;
+  const { file } = sourceOf(row);
+  const whole = kindOf(row) === "http" ? file : `ext-recorder show --raw ${quoted(file)}`;
   return `Cut: the page has ${size(bodies.length[body])} of ${size(bodies.size[body])}. All of it: ${whole}`;
 }
 
@@ -160,13 +166,14 @@ function near(row) {
     if (rows.length > NEAR_AT_MOST)
       made.push(element("p", "note", `and ${plural(rows.length - NEAR_AT_MOST, "more row")}`));
   };
-  if (page.parent[row] >= 0) group("Belongs to", [page.parent[row]]);
+  if (page.parent[row] >= 0) group(isRun ? "During" : "Belongs to", [page.parent[row]]);
   const below = children.get(row) ?? [];
   const belowOf = (kind) => below.filter((other) => kindOf(other) === kind);
+  group("Phases", belowOf("phase"));
   group("HTTP", belowOf("http"));
-  group("Requests of the child", belowOf("call"));
+  group(isRun ? "Calls" : "Requests of the child", belowOf("call"));
   group("Notifications", belowOf("notification"));
-  const meanwhile = (line) => startOf(line) >= startOf(row) && startOf(line) <= endOf(row);
+  const meanwhile = (line) => laneOf(line) === laneOf(row) && startOf(line) >= startOf(row) && startOf(line) <= endOf(row);
   if (kindOf(row) === "call") group("Standard error meanwhile", errorLines.filter(meanwhile));
   return made;
 }

@@ -22,6 +22,7 @@ const KEYS = {
   z: () => state.row >= 0 && zoomTo(state.row),
   0: () => setRange(0, sessionEnd),
   f: () => toggleFigures(),
+  h: () => isRun && change({ key: state.key ? "" : "1" }),
   "?": () => at("help").showModal(),
 };
 

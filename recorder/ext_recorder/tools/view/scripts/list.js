@@ -2,6 +2,10 @@
 
 const SPARE = 6; // rows above and below the view
 const closed = new Set(); // calls whose rows below them are hidden
+// Of a run, only phases, prompts and what has failed below it are open at first.
+if (isRun)
+  for (const row of children.keys()) if (!stepAt(row) && textOf("method", row) !== "session/prompt") closed.add(row);
+for (const row of children.keys()) if (kindOf(row) === "notification") closed.add(row);
 let listedRows = []; // `shown` without those
 let rowHeight = 28;
 
@@ -78,16 +82,20 @@ function rowElement(row, place, axis) {
     element("span", "subject", visible(textOf("subject", row))),
   );
   name.title = visible(nameOf(row));
+  const says = isWhole(row) ? element("span", "says", beginning(row, page.request[row])) : "";
+  if (says) says.style.setProperty("--depth", depth);
   const took = page.took[row] < 0 ? "" : duration(page.took[row]);
   const bytes = sentBytes(row) + receivedBytes(row);
+  if (lanes.length > 1) made.classList.add(`role-${roleOf(row)}`);
   made.append(
     element("span", "time", timeOf(row)),
+    ...(lanes.length > 1 ? [element("span", "lane-cell", laneLabel(laneOf(row)))] : []),
     element(
       "span",
       "way",
       (severalConnections && page.conn[row] ? page.conn[row] : "") + (ARROWS[textOf("stream", row)] ?? "•"),
     ),
-    ...(isWhole(row) ? [element("span", "says", beginning(row, page.request[row]))] : [name, excerpt(row)]),
+    ...(isWhole(row) ? [says] : [name, excerpt(row)]),
     element("span", "outcome", textOf("outcome", row)),
     element("span", "took", took),
     element("span", "size", bytes ? size(bytes) : ""),
@@ -121,9 +129,15 @@ function withoutSigns(json, subject) {
 }
 
 function excerpt(row) {
-  const [request, response] = [beginning(row, page.request[row]), beginning(row, page.response[row])];
-  if (!response) return element("span", "excerpt", request);
-  return element("span", "excerpt both", element("span", "", request), element("span", "", `⇒ ${response}`));
+  const request = saysInWords(row) || beginning(row, page.request[row]);
+  const response = answersInWords(row) || beginning(row, page.response[row]);
+  if (!response) return element("span", "excerpt", visible(request));
+  return element(
+    "span",
+    "excerpt both",
+    element("span", "", visible(request)),
+    element("span", "", `⇒ ${visible(response)}`),
+  );
 }
 
 function bar(row, axis) {

@@ -144,6 +144,7 @@ function listen() {
   at("clear").addEventListener("click", () =>
     change({ ...DEFAULTS, row: state.row, sort: state.sort, idle: state.idle }),
   );
+  at("key").addEventListener("click", () => change({ key: state.key ? "" : "1" }));
   at("idle").addEventListener("click", () => change({ idle: skipsIdle() ? "keep" : "skip" }));
   at("show-figures").addEventListener("click", toggleFigures);
   at("subjects").addEventListener("change", () => {

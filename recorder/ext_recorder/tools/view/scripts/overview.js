@@ -2,7 +2,8 @@
 
 const TOP = 16; // px of the labels
 const BOTTOM = 8; // px of the marks
-const LANES = { most: 14, height: 12 }; // bars that overlap stand below each other; px of one at most
+// Bars that overlap stand below each other, in a cassette of its own in more rows than in one lane of several.
+const LANES = lanes.length > 1 ? { most: 3, height: 9, text: 15, least: 17 } : { most: 14, height: 12, text: 12, least: 0 };
 
 // Time without anything, which the axis may leave out: gaps of at least this part of the busy time.
 const GAP_PART = 0.2;
@@ -86,6 +87,10 @@ function colours() {
     cancelled: of("open"),
     http: of("http"),
     child: of("host"),
+    ...Object.fromEntries([...new Set(lanes.map(({ role }) => role))].map((role) => [`role-${role}`, of(`role-${role}`)])),
+    ground: of("back"),
+    fore: of("fore"),
+    bar: of("bar"),
     line: of("line"),
     soft: of("soft"),
     mark: of("soft"),
@@ -93,7 +98,11 @@ function colours() {
 }
 
 function colourOf(row, paint) {
-  if (statusOf(row) !== "ok") return paint[statusOf(row)] ?? paint.mark;
+  if (statusOf(row) !== "ok" && !(isRun && stepAt(row) && !statusOf(row))) {
+    if (paint[statusOf(row)]) return paint[statusOf(row)];
+    return isRun && hasBar(row) ? paint[`role-${roleOf(row)}`] : paint.mark;
+  }
+  if (lanes.length > 1 && roleOf(row) !== "child") return paint[`role-${roleOf(row)}`];
   if (kindOf(row) === "http") return paint.http;
   return textOf("stream", row) === "out" ? paint.child : paint.ok;
 }
@@ -104,6 +113,9 @@ const ground = document.createElement("canvas");
 function drawOverview() {
   const { clientWidth: width, clientHeight: height } = at("axis");
   if (!width) return;
+  layLanes();
+  if (lanes.length > 1 && at("axis").clientHeight !== height) return drawOverview();
+  drawLaneNames();
   const draw = sized(ground, width, height);
   const [axis, paint] = [scale(), colours()];
   draw.font = "11px system-ui, sans-serif";
@@ -121,17 +133,81 @@ function drawOverview() {
     const wide = axis.x(end) * width - x;
     for (let stripe = 1; stripe < wide; stripe += 4) draw.fillRect(x + stripe, TOP, 1, height);
   }
-  const { bars, points, lanes } = layBars(axis, width);
-  const laneHeight = Math.min(LANES.height, (height - TOP - BOTTOM) / lanes);
-  for (const [x, length, lane, row] of bars) {
+  layout.forEach(({ top, height: tall }, lane) => {
+    if (lanes.length === 1) return;
+    draw.fillStyle = paint.line;
+    draw.fillRect(0, top + tall, width, 1);
+  });
+  const laid = layBars(axis, width);
+  for (const [x, length, deep, row] of laid.bars) {
+    const { top, step } = barBox(row, deep);
     draw.fillStyle = colourOf(row, paint);
-    draw.fillRect(x, TOP + lane * laneHeight, length, Math.max(1, laneHeight - 1));
+    draw.fillRect(x, top, length, Math.max(1, step - 1));
+    if (isRun && step > 11 && length > 34) drawLabel(draw, row, [x, top, length, step], paint);
   }
-  for (const [x, row] of points) {
+  for (const [x, row] of laid.points) {
+    const { top, height: tall } = layout[laneOf(row)];
     draw.fillStyle = colourOf(row, paint);
-    draw.fillRect(x, height - BOTTOM + (kindOf(row) === "stderr" ? 3 : 0), 1, 5);
+    if (lanes.length === 1) draw.fillRect(x, height - BOTTOM + (kindOf(row) === "stderr" ? 3 : 0), 1, 5);
+    else draw.fillRect(x, top + tall - 4, 1, 3);
   }
   drawChosen();
+}
+
+// What a wide bar is, in it.
+function drawLabel(draw, row, [x, top, length, step], paint) {
+  const sign = { ok: "✓ ", error: "✗ " }[statusOf(row)] ?? "";
+  const from = Math.max(0, x);
+  draw.save();
+  draw.beginPath();
+  draw.rect(from, top, length - (from - x) - 3, step);
+  draw.clip();
+  draw.fillStyle = paint.ground;
+  const name = stepAt(row) ? [textOf("method", row), saysInWords(row)] : [nameOf(row)];
+  draw.fillText(`${stepAt(row) ? sign : ""}${visible(name.filter(Boolean).join("  "))}`, from + 4, top + 1);
+  draw.restore();
+}
+
+// Where the lanes are: top and height of each, and the height of one of its bars.
+let layout = [];
+function layLanes() {
+  const deepest = new Array(lanes.length).fill(1);
+  for (const [, , deep, row] of layBars(scale(), at("axis").clientWidth).bars)
+    deepest[laneOf(row)] = Math.max(deepest[laneOf(row)], deep + 1);
+  if (lanes.length === 1) {
+    const height = at("axis").clientHeight - TOP - BOTTOM;
+    layout = [{ top: TOP, height, step: Math.min(LANES.height, height / deepest[0]) }];
+    return;
+  }
+  let top = TOP;
+  layout = lanes.map(({ role }, lane) => {
+    const step = role === "host" ? LANES.text : LANES.height;
+    const height = Math.max(LANES.least, deepest[lane] * step + 5);
+    top += height + 1;
+    return { top: top - height - 1, height, step };
+  });
+  at("overview").style.setProperty("height", `${top + 2}px`);
+}
+
+function barBox(row, deep) {
+  const { top, step } = layout[laneOf(row)];
+  return { top: top + deep * step + (lanes.length > 1 ? 2 : 0), step };
+}
+
+// The names of the lanes, which filter by them.
+function drawLaneNames() {
+  at("lanes").hidden = lanes.length === 1;
+  if (lanes.length === 1) return;
+  at("lanes").replaceChildren(
+    ...lanes.map((_, lane) => {
+      const made = button("", () => toggle("lane", String(lane)), "lane-button");
+      made.append(laneLabel(lane));
+      made.ariaPressed = String(listed("lane").includes(String(lane)));
+      made.style.setProperty("top", `${layout[lane].top}px`);
+      made.style.setProperty("height", `${layout[lane].height}px`);
+      return made;
+    }),
+  );
 }
 
 function drawChosen() {
@@ -143,7 +219,11 @@ function drawChosen() {
   const axis = scale();
   const x = axis.x(startOf(state.row)) * width;
   draw.strokeStyle = colours().child;
-  draw.strokeRect(x - 1, TOP - 2, Math.max(3, axis.x(endOf(state.row)) * width - x + 2), height - TOP);
+  draw.strokeStyle = lanes.length > 1 ? colours().fore : colours().child;
+  const { top, height: tall } = layout[laneOf(state.row)] ?? { top: TOP, height: height - TOP };
+  const box = lanes.length > 1 ? [top + 0.5, tall] : [TOP - 2, height - TOP];
+  draw.lineWidth = 1.5;
+  draw.strokeRect(x - 1, box[0], Math.max(3, axis.x(endOf(state.row)) * width - x + 2), box[1]);
 }
 
 function sized(canvas, width, height) {
@@ -155,9 +235,10 @@ function sized(canvas, width, height) {
   return draw;
 }
 
-// Places the bars of the rows that are shown: [x, length, lane, row]; and the marks: [x, row].
+// Places the bars of the rows that are shown: [x, length, depth in its lane, row]; and the marks: [x, row].
 function layBars(axis, width) {
-  const [bars, points, free] = [[], [], []]; // free: where each lane ends so far
+  const [bars, points] = [[], []];
+  const ends = lanes.map(() => []); // where each row of bars of a lane ends so far
   for (const row of shown.slice().sort((one, other) => startOf(one) - startOf(other))) {
     const [x, end] = [axis.x(startOf(row)) * width, axis.x(endOf(row)) * width];
     if (end < 0 || x > width) continue;
@@ -165,14 +246,15 @@ function layBars(axis, width) {
       points.push([x, row]);
       continue;
     }
-    // With more at once than there are lanes, bars cover each other.
-    let lane = free.findIndex((until) => until <= x);
+    // With more at once than there are rows in a lane, bars cover each other.
+    const free = ends[laneOf(row)];
+    let lane = free.findIndex((until) => until <= x + 1);
     if (lane < 0) lane = free.length < LANES.most ? free.length : free.indexOf(Math.min(...free));
     const length = Math.max(1.5, end - x);
     free[lane] = x + length + 0.5;
     bars.push([x, length, lane, row]);
   }
-  return { bars, points, lanes: Math.max(1, free.length) };
+  return { bars, points };
 }
 
 function setRange(start, end) {
@@ -210,22 +292,57 @@ function listenToAxis() {
     began = null;
     brush.hidden = true;
     if (dragged) setRange(axis.time(from), axis.time(to));
-    else chooseAt(axis.time(from), 4 * (axis.time(Math.min(1, from + 1 / canvas.clientWidth)) - axis.time(from)));
+    else chooseAt(laneAt(event), axis.time(from), 4 * (axis.time(Math.min(1, from + 1 / canvas.clientWidth)) - axis.time(from)));
   });
+  if (lanes.length > 1) listenToHover(canvas);
   canvas.addEventListener("dblclick", () => setRange(0, sessionEnd));
 }
 
+// What is below the pointer, as text.
+function listenToHover(canvas) {
+  const tip = at("tip");
+  canvas.addEventListener("pointerleave", () => {
+    tip.hidden = true;
+  });
+  canvas.addEventListener("pointermove", (event) => {
+    const axis = scale();
+    const box = canvas.getBoundingClientRect();
+    const [here, next] = [0, 4].map((by) => axis.time((event.clientX + by - box.left) / canvas.clientWidth));
+    const lane = laneAt(event);
+    const row = lane < 0 ? -1 : nearest(lane, here, next - here);
+    tip.hidden = row < 0 || startOf(row) > next + (next - here) || endOf(row) < here - (next - here);
+    if (tip.hidden) return;
+    const facts = [nameOf(row), saysInWords(row), answersInWords(row), textOf("outcome", row), duration(page.took[row])];
+    tip.textContent = visible(facts.filter(Boolean).join(" · "));
+    tip.style.setProperty("left", `${Math.min(event.clientX, innerWidth - 380)}px`);
+    tip.style.setProperty("top", `${event.clientY + 16}px`);
+  });
+}
+
+// The lane below the pointer; -1 of a page with one, and above and below them.
+function laneAt(event) {
+  if (lanes.length === 1) return -1;
+  const y = event.clientY - at("axis").getBoundingClientRect().top;
+  return layout.findIndex(({ top, height }) => y >= top && y <= top + height);
+}
+
 // The shortest bar at a moment, or the nearest row.
-function chooseAt(time, slack) {
-  const inside = shown.filter((row) => hasBar(row) && startOf(row) - slack <= time && endOf(row) + slack >= time);
+function chooseAt(lane, time, slack) {
+  const row = nearest(lane, time, slack);
+  if (row >= 0) choose(row, { follow: true, reveal: isRun });
+}
+
+function nearest(lane, time, slack) {
+  const among = lane < 0 ? shown : shown.filter((row) => laneOf(row) === lane);
+  const inside = among.filter((row) => hasBar(row) && startOf(row) - slack <= time && endOf(row) + slack >= time);
   const length = (row) => endOf(row) - startOf(row);
   const distance = (row) => Math.abs(startOf(row) - time);
   const best = inside.length
     ? inside.reduce((a, b) => (length(b) < length(a) ? b : a))
-    : shown.length
-      ? shown.reduce((a, b) => (distance(b) < distance(a) ? b : a))
+    : among.length
+      ? among.reduce((a, b) => (distance(b) < distance(a) ? b : a))
       : -1;
-  if (best >= 0) choose(best, { follow: true });
+  return best;
 }
 
 // The whole part of the session that a row takes, with some time around it.

@@ -13,6 +13,7 @@ const endOf = (row) =>
   page.took[row] >= 0 ? startOf(row) + page.took[row] : statusOf(row) === "open" ? sessionEnd : startOf(row);
 const hasBar = (row) => page.took[row] >= 0 || statusOf(row) === "open";
 const severalConnections = page.conn.some((conn) => conn > 1);
+const stepAt = (row) => kindOf(row) === "phase" || kindOf(row) === "task";
 const sentBytes = (row) => (page.request[row] < 0 ? 0 : bodies.size[page.request[row]]);
 const responsesOf = (row) => [...(page.further[row] ?? []), page.response[row]].filter((body) => body >= 0);
 const receivedBytes = (row) => responsesOf(row).reduce((sum, body) => sum + bodies.size[body], 0);
@@ -29,6 +30,8 @@ const GROUPS = {
   notification: "notifications",
   stderr: "stderr",
   http: "HTTP",
+  phase: "phases",
+  task: "phases",
   mark: "other",
   junk: "other",
   other: "messages",
@@ -59,17 +62,26 @@ const depths = new Uint8Array(COUNT);
   }
 }
 
-// The name of a row in the address: #call-12 is the 12th request of the host, #line-40 the line of the cassette.
+// The name of a row in the address: #call-12 is the 12th request of the host, #line-40 the line of the cassette. Of
+// several cassettes, their names are before it: #shell.call-12.
+const phaseRows = [...Array(COUNT).keys()].filter(stepAt);
+const severalFiles = page.about.sources.filter((source) => source.name).length > 1;
 function addressOf(row) {
   if (kindOf(row) === "http") return `http-${page.number[row]}`;
-  return page.number[row] ? `call-${page.number[row]}` : `line-${page.line[row]}`;
+  if (stepAt(row)) return `phase-${phaseRows.indexOf(row) + 1}`;
+  const { name } = page.about.sources[page.source[row]];
+  if (!name) return "end";
+  return (severalFiles ? `${name}.` : "") + (page.number[row] ? `call-${page.number[row]}` : `line-${page.line[row]}`);
 }
 
 function rowAt(address) {
-  const [, kind, digits] = /^(call|http|line)-(\d+)$/.exec(address) ?? [];
+  const [, file, kind, digits] = /^(?:(.+)\.)?(call|http|line|phase)-(\d+)$/.exec(address) ?? [];
   const number = Number(digits);
+  if (kind === "phase") return phaseRows[number - 1] ?? -1;
+  if (address === "end") return COUNT - 1;
   for (let row = 0; kind && row < COUNT; row += 1) {
     const http = kindOf(row) === "http";
+    if (!http && file !== undefined && page.about.sources[page.source[row]].name !== file) continue;
     if (
       kind === "line"
         ? !http && (page.line[row] === number || responsesOf(row).some((body) => bodies.line[body] === number))

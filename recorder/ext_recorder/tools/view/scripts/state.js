@@ -7,6 +7,8 @@ const DEFAULTS = {
   method: "",
   way: "",
   conn: "",
+  lane: "",
+  key: "",
   from: "",
   to: "",
   sort: "",
@@ -72,18 +74,22 @@ function filter() {
     const flags = searched.get(text) ?? bodiesWith(text);
     searched.set(text, flags);
     const named = page.texts.map((name) => name.toLowerCase().includes(text));
+    const laneNamed = lanes.map(({ role, name }) => `${role} ${name}`.toLowerCase().includes(text));
     return (row) => {
       const has =
         named[page.method[row]] ||
         named[page.subject[row]] ||
         named[page.outcome[row]] ||
+        named[page.says[row]] ||
+        named[page.answers[row]] ||
+        (severalFiles && laneNamed[laneOf(row)]) ||
         flags[page.request[row]] === 1 ||
         responsesOf(row).some((body) => flags[body] === 1);
       return has === wanted;
     };
   });
   if (searched.size > 20) searched = new Map();
-  const [kinds, statuses] = [listed("kind"), listed("status")];
+  const [kinds, statuses, inLanes] = [listed("kind"), listed("status"), listed("lane")];
   const [start, end, ranged] = [rangeStart(), rangeEnd(), state.from !== "" || state.to !== ""];
   const passes = (row) =>
     (!kinds.length || kinds.includes(groupOf(row))) &&
@@ -91,6 +97,8 @@ function filter() {
     (!state.method || nameOf(row) === state.method || textOf("method", row) === state.method) &&
     (!state.way || textOf("stream", row) === state.way) &&
     (!state.conn || page.conn[row] === Number(state.conn)) &&
+    (!inLanes.length || inLanes.includes(String(laneOf(row)))) &&
+    (!state.key || isKey(row)) &&
     (!ranged || (endOf(row) >= start && startOf(row) <= end)) &&
     found.every((has) => has(row));
   shown = treeOrder.filter(passes);

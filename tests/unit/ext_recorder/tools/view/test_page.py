@@ -6,6 +6,7 @@ import base64
 import hashlib
 import json
 import re
+import shutil
 import subprocess
 import sys
 import zipfile
@@ -22,6 +23,7 @@ from tests.support.browser import CHROMIUM, Browser
 from tests.support.host import PATIENCE_S
 from tests.support.recorder_process import RECORDER
 from tests.support.recorder_tools import call
+from tests.support.recordings import FAILURE, THOUGHTS, Eval
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -96,7 +98,7 @@ def data_of(text: str) -> dict[str, Any]:
 
 def table(data: dict[str, Any], *columns: str) -> list[tuple[object, ...]]:
     """The rows, with their texts in the place of numbers."""
-    texts = ("kind", "status", "outcome", "stream", "method", "subject", "id")
+    texts = ("kind", "status", "outcome", "stream", "method", "subject", "id", "says", "answers")
     lists = [[data["texts"][each] for each in data[name]] if name in texts else data[name] for name in columns]
     return list(zip(*lists, strict=True))
 
@@ -243,6 +245,89 @@ def test_every_body_is_where_its_columns_say(texts: list[str], chunk: int) -> No
 
 # What `bodies.js` does with the noncharacters.
 DECODED = str.maketrans("\ufdd0\ufdd1\ufdd2", "<\r\0")
+
+
+# --- A recorded run ---------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def recording(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return Eval().write(tmp_path_factory.mktemp("run") / "repair")
+
+
+def test_a_recording_has_a_lane_for_each_part(recording: Path) -> None:
+    data = data_of(page_of(recording))
+    assert [(lane["role"], lane["name"]) for lane in data["about"]["lanes"]] == [
+        ("host", "host"), ("agent", "agent"), ("model", "api.anthropic.com"), ("mcp", "cluster-tools"),
+        ("extension", "kubernetes"), ("extension", "shell"), ("cluster", "10.0.0.1:6443"), ("service", "services"),
+    ]  # fmt: skip
+    assert {each["name"] for each in data["about"]["sources"] if each["lane"] == 1} == {"agent", "agent-2"}
+    assert (data["about"]["steps"], data["about"]["chats"], data["about"]["tokens"]) == ([12, 1], 6, [6960, 350])
+
+
+def test_tasks_have_phases_and_phases_what_happened_during_them(recording: Path) -> None:
+    data = data_of(page_of(recording))
+    columns = ("kind", "method", "subject", "outcome", "parent", "time", "took")
+    found = table(data, *columns)
+
+    def path(row: int) -> list[str]:
+        _, method, subject, _, parent, _, _ = found[row]
+        return [*(path(int(str(parent))) if parent != -1 else []), f"{method} {subject}".strip()]
+
+    phases = [(method, outcome) for kind, method, _, outcome, *_ in found if kind in {"task", "phase"}]
+    assert phases == [
+        ("task 1", "ok"), ("setup", "ok"), ("agent", ""), ("verify", "ok"), ("cleanup", "ok"),
+        ("task 2", "1 of 6 failed"), ("setup", "ok"), ("agent", ""), ("verify", "1 of 3 failed"), ("cleanup", "ok"),
+    ]  # fmt: skip
+    paths = [path(row) for row in range(len(found))]
+    assert ["task 1", "setup", "execute apply", "get pods task-1/nginx"] in paths
+    assert ["task 2", "agent", "session/prompt", "anthropic claude-sonnet-5"] in paths
+    assert ["task 2", "agent", "session/prompt", "tools/call pods_list", "list pods task-2"] in paths
+    for row, (*_, parent, time, took) in enumerate(found):
+        if parent != -1:
+            start, length = found[int(str(parent))][-2:]
+            assert int(str(start)) <= int(str(time)), paths[row]
+            assert int(str(time)) + max(0, int(str(took))) <= int(str(start)) + int(str(length)) + 1, paths[row]
+
+
+def test_a_turn_of_an_agent_or_a_model_is_one_text(recording: Path) -> None:
+    text = page_of(recording)
+    rows_of = table(data_of(text), "method", "subject", "says", "answers", "chat")
+    prompts = [row for row in rows_of if row[0] == "session/prompt"]
+    assert [row[3] for row in prompts] == [THOUGHTS[-1]] * 2
+    models = [row for row in rows_of if row[0] == "anthropic"]
+    assert models[0][2:4] == (
+        "The pod nginx in the namespace task-1 does not become ready. Find out why, and repair it.",
+        "I will look at the pods of the namespace first. · pods_list(namespace: task-1)",
+    )
+    assert models[1][2] == "nginx 0/1 ImagePullBackOff", "what is new in the request"
+    assert all(row[4] != -1 for row in [*prompts, *models])
+    pieces = [row for row in rows_of if row[1] == "agent_message_chunk"]
+    assert "I will look at the pods of the namespace first." in {row[2] for row in pieces}
+
+
+def test_overlapping_tasks_get_nothing_that_may_belong_to_another(tmp_path: Path) -> None:
+    made = Eval(tasks=1)
+    step = {"operation": "run", "args": {}, "context": {"workdir": "/tmp/other", "phase": "setup"}}
+    made.shell.call(0.5, made.end, "execute", step, {"success": True, "message": "ran"})
+    found = table(data_of(page_of(made.write(tmp_path / "run"))), "kind", "method", "parent")
+    assert {row[2] for row in found if row[1] == "anthropic"} != {-1}, "the other task is around all of it"
+    made = Eval(tasks=1)
+    made.shell.call(2.0, made.end, "execute", step, {"success": True, "message": "ran"})
+    found = table(data_of(page_of(made.write(tmp_path / "overlapping"))), "kind", "method", "parent")
+    assert [row[2] for row in found if row[1] == "anthropic"][-1] == -1
+
+
+def test_times_of_a_recording_without_starts_are_those_of_the_headers(recording: Path, tmp_path: Path) -> None:
+    copy = tmp_path / "copy"
+    shutil.copytree(recording, copy)
+    header = copy / "recording.yaml"
+    header.write_text(re.sub(r"\n +started: \[[^]]*\]", "", header.read_text()))
+    agent = copy / "children" / "agent.yaml"
+    agent.write_text(agent.read_text().replace("16:00:00Z", "16:00:07Z"))
+    found = table(data_of(page_of(copy)), "method", "time")
+    assert min(int(str(time)) for method, time in found if method == "session/new") == 60_000
+    assert max(int(str(time)) for method, time in found if method == "session/new") > 7_000_000
 
 
 # --- What is left out -------------------------------------------------------------------------------------------------
@@ -697,6 +782,106 @@ def test_a_browser_draws_only_what_is_in_view_of_a_long_session(browser: Browser
 
 
 @in_browser
+def test_a_browser_shows_the_lanes_of_a_run(browser: Browser, recording: Path) -> None:
+    opened(browser, recording)
+    assert browser.texts("#lanes .lane-name")[:3] == ["host", "agent", "api.anthropic.com"]
+    assert browser.texts(".badge") == [
+        "✗ 1 of 12 steps failed",
+        "exit 0",
+        "6 model calls",
+        "6,960 tokens in, 350 out",
+    ]
+    assert {"task 1", "setup", "execute create-namespace", "anthropic claude-sonnet-5"} <= set(names(browser))
+    assert not any(name.startswith("get pods") for name in names(browser)), "requests of a step are folded"
+    browser.click("#lanes button", 3)
+    assert browser.texts("#count") == ["7 of 189 rows"]
+    browser.wait("location.hash === '#lane=3'")
+    browser.click("#clear")
+    browser.press("h")
+    assert browser.texts("#count") == ["36 of 189 rows"]
+    assert "session/update agent_message_chunk" not in names(browser)
+    assert (browser.problems, [each for each in browser.requests if not each.startswith("file:")]) == ([], [])
+
+
+@in_browser
+def test_a_bar_of_a_lane_selects_its_row(browser: Browser, recording: Path) -> None:
+    opened(browser, recording)
+    middle = browser.run(
+        "{ const box = at('axis').getBoundingClientRect(); const { top, height } = layout[2]; "
+        "[box.left + scale().x(3.2e6) * box.width, box.top + top + height / 2] }"
+    )
+    browser.drag(middle, middle)
+    assert browser.texts("#title") == ["anthropic claude-sonnet-5 "]
+    assert browser.texts(".bubble .who") == ["system", "result", "answer", "tool call"][1:]
+    assert browser.texts(".bubble.call b") == ["pods_set_image"]
+    list_, detail = browser.run("['list', 'detail'].map((id) => at(id).getBoundingClientRect().toJSON())")
+    assert list_["right"] <= detail["left"] + 1, "the detail is beside the list"
+    browser.wait("location.hash.startsWith('#http-')")
+
+
+@in_browser
+def test_a_link_into_a_run_names_the_cassette_and_the_call(browser: Browser, recording: Path) -> None:
+    opened(browser, recording, "agent-2.call-3")
+    assert browser.texts("#title") == ["session/prompt #99"]
+    assert browser.texts(".bubble .who")[0] == "user"
+    opened(browser, recording, "kubernetes.call-10&q=condition")
+    assert browser.texts("#title") == ["execute condition #10"]
+    assert browser.texts("#verdict.error") == [FAILURE]
+    assert "children/kubernetes.yaml:" in "".join(browser.texts("#facts"))
+    assert "During" in browser.texts("#near h3")
+
+
+@in_browser
+def test_a_long_run_is_drawn_as_far_as_it_is_in_view(browser: Browser, tmp_path: Path) -> None:
+    folder = Eval(tasks=30, requests=20).write(tmp_path / "long")
+    opened(browser, folder)
+    assert browser.texts("#count") == ["5,109 rows"]
+    assert 10 < len(names(browser)) < 100
+    browser.press("G")
+    assert 10 < len(names(browser)) < 100
+    assert browser.problems == []
+    browser.press("/")
+    browser.press(*"nosuchword")
+    browser.wait("at('count').textContent === '0 of 5,109 rows'")
+
+
+@in_browser
+def test_a_hostile_recording_does_nothing(browser: Browser, tmp_path: Path) -> None:
+    evil = "</script><script>document.title=1</script><img src=x onerror='document.title=2'>"
+    made = Eval(tasks=1, image=evil)
+    made.tools.name = "evil<img src=x onerror=alert(1)>"
+    made.shell.message(3.0, "out", method=evil, params={evil: evil, "__proto__": {"a": 1}})
+    reply = {"content": [{"type": "text", "text": evil}, {"type": "tool_use", "name": evil, "input": {evil: evil}}]}
+    ask = {"model": evil, "system": evil, "messages": [{"role": evil, "content": [{"type": evil}, {"text": evil}]}]}
+    made.http((0.1, 0.2), "POST", f"https://model.test/v1/messages?{evil}", ask, reply)
+    opened(browser, made.write(tmp_path / "evil"), "http-1")
+    assert browser.texts(".bubble.call b") == [evil]
+    for row in ("j", "j", "j", "h", "f"):
+        browser.press(row)
+    assert browser.run("document.title") == "evil"
+    assert browser.run("document.querySelectorAll('img, a, iframe, object').length") == 0
+    assert ([each for each in browser.requests if not each.startswith("file:")], browser.problems) == ([], [])
+
+
+@in_browser
+@pytest.mark.parametrize("dark", [False, True])
+def test_texts_of_a_run_have_contrast(browser: Browser, recording: Path, *, dark: bool) -> None:
+    for fragment in ("", "http-9", "kubernetes.call-10"):
+        opened(browser, recording, fragment, dark=dark)
+        worst = browser.run(CONTRAST)
+        assert worst[0] >= 4.5, worst
+
+
+@in_browser
+def test_a_phone_shows_a_run(browser: Browser, recording: Path) -> None:
+    opened(browser, recording, "http-9", width=390, height=844)
+    assert browser.run("document.documentElement.scrollWidth") == 390
+    assert browser.run("at('detail').getBoundingClientRect().width") == 390
+    browser.click("#close")
+    assert browser.run("at('lanes').offsetWidth + at('axis').clientWidth") <= 390
+
+
+@in_browser
 @pytest.mark.parametrize("dark", [False, True])
 def test_texts_have_contrast(browser: Browser, tmp_path: Path, *, dark: bool) -> None:
     opened(browser, write(tmp_path, SESSION, protocol="mcp"), "call-3", dark=dark)
@@ -742,11 +927,13 @@ def test_a_phone_shows_the_detail_over_the_list(browser: Browser, tmp_path: Path
 
 
 @in_browser
-def test_everything_interactive_has_a_name(browser: Browser, tmp_path: Path) -> None:
+def test_everything_interactive_has_a_name(browser: Browser, tmp_path: Path, recording: Path) -> None:
     opened(browser, write(tmp_path, SESSION, protocol="mcp"), "call-2")
     browser.press("f")
     tree = browser.send("Accessibility.getFullAXTree")["nodes"]
     roles = {"button", "textbox", "searchbox", "combobox", "checkbox", "treegrid", "columnheader", "separator", "img"}
+    opened(browser, recording, "http-9")
+    tree += browser.send("Accessibility.getFullAXTree")["nodes"]
     nameless = [
         node["role"]["value"]
         for node in tree
