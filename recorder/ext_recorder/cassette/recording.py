@@ -61,6 +61,8 @@ class RunHeader(NamedTuple):
         wrap: configuration files whose children were recorded.
         children: on stdio.
         endpoints: servers by scheme, host and port, with counts of their traffic.
+        recovered: what is missing because the run was interrupted, and `recover` has made this recording; "" if it is
+            complete.
     """
 
     command: tuple[str, ...]
@@ -71,6 +73,7 @@ class RunHeader(NamedTuple):
     wrap: tuple[str, ...] = ()
     children: tuple[Child, ...] = ()
     endpoints: Mapping[str, Mapping[str, int]] = {}
+    recovered: str = ""
 
 
 def is_recording(folder: Path) -> bool:
@@ -85,16 +88,23 @@ def encode_header(header: RunHeader) -> str:
     values = {"recording": VERSION, **header._asdict(), "command": list(header.command)}
     values |= {"wrap": list(header.wrap), "children": [_entry(child) for child in header.children]}
     values["endpoints"] = [{"server": server, **counts} for server, counts in header.endpoints.items()]
-    values = {key: value for key, value in values.items() if value != []}
+    values = {key: value for key, value in values.items() if value not in ([], "")}
     text: str = yaml.safe_dump(values, sort_keys=False, default_flow_style=None, width=1 << 20, allow_unicode=True)
     return TITLE + text
 
 
-def read_header(folder: Path) -> RunHeader:
-    """Return the header of a recording. Raises CassetteError."""
+def read_header(folder: Path, name: str = HEADER) -> RunHeader:
+    """Return the header of a recording.
+
+    Args:
+        name: of its file.
+
+    Raises:
+        CassetteError: it can't be read.
+    """
     import yaml
 
-    path = folder / HEADER
+    path = folder / name
     try:
         values = yaml.safe_load(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
@@ -124,6 +134,7 @@ def read_header(folder: Path) -> RunHeader:
             for endpoint in values.get("endpoints") or ()
             if isinstance(endpoint, dict)
         },
+        str(values.get("recovered") or ""),
     )
 
 

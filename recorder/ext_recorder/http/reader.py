@@ -10,8 +10,8 @@ from ext_recorder.cassette.writer import hold
 from ext_recorder.errors import CassetteError, UsageError
 
 from .interaction import interaction_of
-from .interaction_file import InteractionFile, Unreadable
-from .writer import VERSION, end_of, load_yaml, without_clients
+from .interaction_file import BEGIN, NONE, InteractionFile, Unreadable
+from .writer import TITLE, VERSION, Index, end_of, load_yaml, without_clients
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -141,8 +141,13 @@ class RecoveredTraffic(NamedTuple):
 AT_END = "host names, TLS properties, clock readings, calls of the host, kubeconfig"
 
 
-def recover_traffic(partial: Path, path: Path, *, replace: bool = False) -> RecoveredTraffic:
+def recover_traffic(
+    partial: Path, path: Path, *, replace: bool = False, may_be_empty: bool = False
+) -> RecoveredTraffic:
     """Rename a partial file to its final name. An interaction that was cut off is removed, and a missing end is added.
+
+    Args:
+        may_be_empty: a file without a complete interaction is recovered, too.
 
     Raises:
         UsageError: the final name exists.
@@ -155,13 +160,13 @@ def recover_traffic(partial: Path, path: Path, *, replace: bool = False) -> Reco
         raise UsageError(f"{path} exists already: choose another name for the recovered file, or remove that one")
     with hold(partial):
         without_clients()
-        recovered = RecoveredTraffic(0)
         try:
-            with InteractionFile(partial) as file:
-                if not file.frame.is_closed:
-                    recovered = _with_end(partial, file)
+            recovered = _completed(partial)
         except Unreadable:
-            raise CassetteError(partial, 0, "no complete interaction: there is nothing to recover", RECORD) from None
+            if not may_be_empty:
+                problem = "no complete interaction: there is nothing to recover"
+                raise CassetteError(partial, 0, problem, RECORD) from None
+            recovered = _emptied(partial)
         document = open_document(partial)
         kept = len(document.interactions)
         if document.file is not None:
@@ -174,13 +179,28 @@ def recover_traffic(partial: Path, path: Path, *, replace: bool = False) -> Reco
 RECORD = "record the session again, and remove this file"
 
 
-def _with_end(partial: Path, file: InteractionFile) -> RecoveredTraffic:
-    """Replace an incomplete end of a file. Raises CassetteError, OSError."""
-    index = file.scan()
-    if index.end == file.frame.begin:
-        raise CassetteError(partial, 0, "no complete interaction: there is nothing to recover", RECORD)
+def _completed(partial: Path) -> RecoveredTraffic:
+    """Replace an incomplete end of a file. Raises Unreadable if there is no complete interaction; CassetteError."""
+    with InteractionFile(partial) as file:
+        if file.frame.is_closed:
+            return RecoveredTraffic(0)
+        index = file.scan()
+        if index.end == file.frame.begin:
+            raise Unreadable
+        return _with_end(partial, index, file.frame.end - index.end)
+
+
+def _emptied(partial: Path) -> RecoveredTraffic:
+    """Make a file without interactions of one that has no complete interaction."""
+    before, begin, after = partial.read_bytes().partition(BEGIN)
+    head = before + b"\n" if begin or before.endswith(b"\n") else f"{TITLE}http: {VERSION}\n".encode()
+    head = head.replace(b"\n\n", b"\n") + NONE.removeprefix(b"\n")
+    partial.write_bytes(head)
+    return _with_end(partial, Index(len(head)), len(after))
+
+
+def _with_end(partial: Path, index: Index, dropped: int) -> RecoveredTraffic:
     with partial.open("r+b") as changed:
-        dropped = file.frame.end - index.end
         changed.truncate(index.end)
         changed.seek(index.end)
         changed.write(end_of({"unrecorded": [f"{AT_END}: the recorder was killed"]}, index))

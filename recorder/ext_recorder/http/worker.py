@@ -75,20 +75,25 @@ def record(
 
     recording = TrafficCapture(writer, Sanitizer(clean), origin.started)
     loop = EventLoop()
-    stop = None
+    process = None
     if proxy is not None:
         from .proxy.service import ProxyProcess
 
-        stop = ProxyProcess(proxy, context.folder, origin.started).stop
+        process = ProxyProcess(proxy, context.folder, origin.started)
         context.ready(context.seed, context.epoch, origin.kinds)
-    received = serve(loop, context.listener, context.control, recording, stop)
+    received = serve(loop, context.listener, context.control, recording, process.stop if process else None)
     outline = clean(kubeconfig.of(recording.addresses).encode()).decode()
     values: dict[str, object] = {"kubeconfig": outline} if outline else {}
     values |= _known(recording, epoch) | {"redacted": list(redactor.fired)}
+    if process is not None and process.was_killed:
+        writer.leave(values)
+        return WorkerOutcome(ok=False, lines=["the process of the proxy was killed; later requests failed"])
     if received != WHOLE:
         writer.leave(values)
         if not received:
             rmtree(context.folder, ignore_errors=True)
+        if process is not None:
+            return WorkerOutcome(ok=False, lines=[])  # the run reports it
         kept = f"what was recorded until then is in {path}.partial, for `ext-recorder recover`"
         return WorkerOutcome(ok=False, lines=[f"{path}: not made, the session was interrupted; {kept}"])
     offset = context.offset(origin.started)

@@ -2,48 +2,54 @@
 
 from __future__ import annotations
 
+import ctypes
+import errno
 import os
 import signal
 import socket
 import sys
 import tempfile
 import time
+from contextlib import suppress
 from pathlib import Path
 from select import poll
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
-from ext_recorder.cassette.recording import RunHeader
-from ext_recorder.errors import UsageError
-from ext_recorder.http.controller import HttpControllerError, WorkerProcess
+from ext_recorder.cassette.recording import Child, RunHeader
+from ext_recorder.errors import RecorderError, UsageError
+from ext_recorder.http.controller import WorkerProcess
 from ext_recorder.http.inject.ext_recorder_agent.channel import SOCKET
 from ext_recorder.http.proxy.service import BUNDLE_FILE, CA_FILE, ProxyOptions, open_listener
 from ext_recorder.http.reader import end_values
 from ext_recorder.http.traffic_counts import Traffic
 from ext_recorder.http.worker_context import KUBECONFIG, Origin
 from ext_recorder.messages.redaction import Redaction
-from ext_recorder.posix.child import CommandError, exit_like
+from ext_recorder.posix.child import EXIT_NOT_EXECUTABLE, EXIT_NOT_FOUND, CommandError, exit_like, exit_status
 from ext_recorder.posix.signals import Signals, signal_name
 from ext_sdk.core import __version__
 
 from .children import ChildOptions, Children
 from .environment import base_urls, open_ports, user_bundles, variables
-from .folder import RecordingFolder, same_command, traffic_of
+from .folder import UNKNOWN, RecordingFolder, same_command, traffic_of
 from .kubeconfig import Kubeconfig, of_environment
 from .offline import isolate
 from .wrap import Wrapping
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-    from typing import NoReturn, TypeVar
+    from collections.abc import Callable, Collection, Mapping, Sequence
+    from typing import NoReturn
 
     from ext_recorder.http.request_matching import RequestRules
     from ext_recorder.http.worker_context import WorkerContext, WorkerOutcome
 
-    Result = TypeVar("Result")
+Result = TypeVar("Result")
 
 EXIT_DIFFERS = 3  # the traffic differed from the recorded one
-EXIT_NOT_FOUND, EXIT_NOT_EXECUTABLE = 127, 126
+EXIT_INCOMPLETE = 3  # the command ended well, but was not recorded
 SHOWN = 12  # endpoints in the summary
+# Signals by which users, terminals and CI systems interrupt a command.
+INTERRUPTING = frozenset({signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGKILL})
+PDEATHSIG = 1  # PR_SET_PDEATHSIG of prctl(2)
 
 
 class RunOptions(NamedTuple):
@@ -83,9 +89,18 @@ def _record(folder: RecordingFolder, command: Sequence[str], options: RunOptions
     wrapping = Wrapping(options.children.wrap, command)
     if options.children.wrap:
         options.children.check(wrapping.commands)
-    partial = folder.begin()
     redaction = options.redact or Redaction()
+    redactor = redaction.redactor()
+    kept = tuple(redactor.redact(word.encode()).decode() for word in command)
     started, recorded = time.monotonic(), time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    known = tuple(Child(name) for name in wrapping.commands if children.is_wanted(name))
+    header = RunHeader(kept, __version__, recorded, 0.0, UNKNOWN, options.children.wrap, known)
+    partial = folder.begin(header)
+    if folder.left_behind:
+        left = folder.left_behind
+        _report(
+            [f"{left}: an earlier recording was interrupted; to make a recording of it: ext-recorder recover {left}"]
+        )
     session = Session(of_environment(os.environ), has_children=bool(wrapping.commands))
 
     def work(context: WorkerContext) -> WorkerOutcome:
@@ -104,20 +119,34 @@ def _record(folder: RecordingFolder, command: Sequence[str], options: RunOptions
         children.write(str(temporary), str(partial), wrapping.commands, variables)
         return wrapping.write(str(temporary))
 
-    status, outcome, traffic, (found, lines) = _run(
-        start, session, work, started, lambda: children.recorded(wrapping.commands, started)
-    )
+    try:
+        ended = _run(start, session, work, started, lambda: children.recorded(wrapping.commands, started))
+    except RecorderError:
+        folder.discard_empty()
+        raise
     seconds = time.monotonic() - started
-    redactor = redaction.redactor()
-    kept = tuple(redactor.redact(word.encode()).decode() for word in command)
-    code = os.waitstatus_to_exitcode(status)
-    ended: int | str = signal_name(-code) if code < 0 else code
-    wrap = options.children.wrap
-    endpoints = {endpoint: count.entry() for endpoint, (count, _) in traffic.items()}
-    folder.finish(RunHeader(kept, __version__, recorded, round(seconds, 3), ended, wrap, tuple(found), endpoints))
-    lines += endpoint_lines(traffic, replayed=False)
-    _report([*outcome[1], *wrapping.remarks, *lines, f"recorded {folder.path} in {seconds:.1f} s"])
-    exit_like(status)
+    found, lines = ended.result
+    lines = [*ended.lines, *wrapping.remarks, *lines, *endpoint_lines(ended.traffic, replayed=False)]
+    header = header._replace(
+        seconds=round(seconds, 3),
+        exit=exit_status(ended.status),
+        children=tuple(found),
+        endpoints={endpoint: count.entry() for endpoint, (count, _) in ended.traffic.items()},
+    )
+    if traffic_of(partial).exists():
+        folder.finish(header)
+        _report([*lines, f"recorded {folder.path} in {seconds:.1f} s"])
+        exit_like(ended.status)
+    reason = f"the command was interrupted by {ended.interrupted}" if ended.interrupted else "see above"
+    folder.leave(header)
+    if folder.discard_empty():
+        _report([*lines, f"{folder.path}: not made, {reason}; nothing was recorded"])
+    else:
+        remedy = f"to make a recording of what was recorded until then: ext-recorder recover {folder.partial}"
+        _report([*lines, f"{folder.path}: not made, {reason}; {remedy}"])
+    if ended.status == 0:
+        os._exit(EXIT_INCOMPLETE)
+    exit_like(ended.status)
 
 
 def _replay(folder: RecordingFolder, command: Sequence[str], options: RunOptions) -> NoReturn:
@@ -138,6 +167,12 @@ def _replay(folder: RecordingFolder, command: Sequence[str], options: RunOptions
     if options.mode == "none":
         reason = isolate()
         remarks.append(f"not isolated from the network: {reason}" if reason else "without any network but loopback")
+    if header.recovered:
+        remarks.append(f"{folder.path} was recovered from an interrupted run; {header.recovered}")
+    if folder.partial.exists():
+        remarks.append(
+            f"{folder.partial} is a later recording that was interrupted: remove it, or recover it with -o NAME"
+        )
     session = Session(Kubeconfig([(end_values(traffic_of(folder.path)).get("kubeconfig", ""), folder.path)]))
     misses: list[str] = []
 
@@ -160,14 +195,15 @@ def _replay(folder: RecordingFolder, command: Sequence[str], options: RunOptions
         children.write(str(temporary), str(folder.path), wrapping.commands, variables)
         return wrapping.write(str(temporary))
 
-    status, (kind, lines), traffic, (same, told) = _run(start, session, work, started, children.replayed)
+    ended = _run(start, session, work, started, children.replayed)
+    same, told = ended.result
     result = f"replayed {folder.path} in {time.monotonic() - started:.1f} s instead of {header.seconds:.1f} s"
-    if unpaid := sum((played for _, played in traffic.values()), Traffic()).model:
+    if unpaid := sum((played for _, played in ended.traffic.values()), Traffic()).model:
         result += f"; not paid: {unpaid}"
-    _report([*lines, *told, *remarks, *endpoint_lines(traffic, replayed=True), result])
-    if kind != "ok" or not same:
+    _report([*ended.lines, *told, *remarks, *endpoint_lines(ended.traffic, replayed=True), result])
+    if not ended.ok or not same:
         os._exit(EXIT_DIFFERS)
-    exit_like(status)
+    exit_like(ended.status)
 
 
 class Session:
@@ -203,22 +239,41 @@ class Session:
         return added
 
 
+class Ended(NamedTuple, Generic[Result]):
+    """End of a command.
+
+    Attributes:
+        status: wait status.
+        interrupted: name of the signal that has interrupted it, or "".
+        ok: the worker has recorded or replayed everything.
+        lines: of the worker.
+        traffic: the recorded and the replayed traffic with each endpoint.
+        result: of the function that was called at the end.
+    """
+
+    status: int
+    interrupted: str
+    ok: bool
+    lines: list[str]
+    traffic: dict[str, tuple[Traffic, Traffic]]
+    result: Result
+
+
 def _run(
     start: Callable[[Path, dict[str, str]], Sequence[str]],
     session: Session,
     work: Callable[[WorkerContext], WorkerOutcome],
     started: float,
     end: Callable[[], Result],
-) -> tuple[int, tuple[str, list[str]], dict[str, tuple[Traffic, Traffic]], Result]:
+) -> Ended[Result]:
     """Run the command with the worker.
 
     Args:
         start: prepares the folder of the session, adds variables, and returns the command.
         end: is called when the command has ended, while the proxy still runs: children may still write.
 
-    Returns:
-        The command's wait status, the outcome of the worker, the recorded and the replayed traffic with each endpoint,
-        and the result of `end`.
+    Raises:
+        RecorderError: the worker or the command can't start.
     """
     folder = tempfile.mkdtemp(prefix="ext-recorder-")
     agents = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -231,40 +286,77 @@ def _run(
         command = start(Path(folder), variables)
         pid = _spawn(command, os.environ | variables)
         signals.catch_ignored()
-        status = _wait(pid, signals)
+        status, received = _wait(pid, signals)
+        interrupted = _interruption(status, received)
         result = end()
-        outcome = worker.outcome(started, whole=True)
-    if outcome is None:
-        raise HttpControllerError("the worker process of the proxy exited without reporting a result")
-    kind, lines = outcome
+        outcome = worker.outcome(started, whole=not interrupted)
+    kind, lines = outcome or ("error", ["the worker process of the proxy was killed"])
     traffic = {place: (Traffic(*one), Traffic(*other)) for place, (one, other) in worker.traffic.items()}
-    return status, (kind, [line for line in lines if line]), traffic, result
+    return Ended(status, interrupted, kind == "ok", [line for line in lines if line], traffic, result)
 
 
 def _spawn(command: Sequence[str], environ: Mapping[str, str]) -> int:
-    """Start the command with the files and the terminal of this process. Raises CommandError."""
-    reset = [signal.SIGPIPE, signal.SIGXFSZ]
-    try:
-        return os.posix_spawnp(command[0], tuple(command), environ, setsigdef=reset)
-    except FileNotFoundError as error:
-        raise CommandError(f"{command[0]}: {error.strerror}", EXIT_NOT_FOUND) from None
-    except OSError as error:
-        raise CommandError(f"{command[0]}: {error.strerror}", EXIT_NOT_EXECUTABLE) from None
+    """Start the command with the files and the terminal of this process. Raises CommandError.
+
+    If this process is killed, the command gets SIGTERM, because its proxy has ended, too (Linux only).
+    """
+    recorder = os.getpid()
+    failed, failure = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        try:
+            signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+            signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
+            with suppress(AttributeError, OSError):
+                ctypes.CDLL(None).prctl(PDEATHSIG, int(signal.SIGTERM), 0, 0, 0)
+            if os.getppid() == recorder:
+                os.execvpe(command[0], tuple(command), environ)  # noqa: S606 - the command of the user
+        except OSError as error:
+            os.write(failure, str(error.errno).encode())
+        finally:
+            os._exit(EXIT_NOT_EXECUTABLE)
+    os.close(failure)
+    number = int(os.read(failed, 16) or 0)
+    os.close(failed)
+    if number:
+        os.waitpid(pid, 0)
+        code = EXIT_NOT_FOUND if number == errno.ENOENT else EXIT_NOT_EXECUTABLE
+        raise CommandError(f"{command[0]}: {os.strerror(number)}", code)
+    return pid
 
 
-def _wait(pid: int, signals: Signals) -> int:
-    """Return the wait status of the command; pass signals on to it, except those that a terminal has sent to both."""
+def _wait(pid: int, signals: Signals) -> tuple[int, set[int]]:
+    """Wait for the command; pass signals on to it, except those that a terminal has sent to both.
+
+    Returns:
+        The wait status, and the signals that were received.
+    """
     waiting = poll()
     waiting.register(signals.fd)
+    received: set[int] = set()
     while True:
         ended, status = os.waitpid(pid, os.WNOHANG)
         if ended:
+            received |= {number for number, _ in signals.take()}
             signals.close()
-            return status
+            return status, received
         waiting.poll(signals.patience)
         for number, is_from_terminal in signals.take():
+            received.add(number)
             if number != signal.SIGCHLD and not is_from_terminal:
                 os.kill(pid, number)
+
+
+def _interruption(status: int, received: Collection[int]) -> str:
+    """Return the signal that has interrupted a command, or "".
+
+    A command that ends with exit code 0 after a signal, as servers do, is not interrupted.
+    """
+    number = -os.waitstatus_to_exitcode(status)
+    if number in INTERRUPTING:
+        return signal_name(number)
+    found = sorted(INTERRUPTING & set(received))
+    return signal_name(found[0]) if found and status else ""
 
 
 def endpoint_lines(traffic: Mapping[str, tuple[Traffic, Traffic]], *, replayed: bool) -> list[str]:

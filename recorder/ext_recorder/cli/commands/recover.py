@@ -1,4 +1,4 @@
-"""`ext-recorder recover`: a cassette from the partial file of a killed recorder."""
+"""`ext-recorder recover`: a cassette from the partial file of a killed recorder, or a recording from its folder."""
 
 from __future__ import annotations
 
@@ -21,6 +21,11 @@ def run(values: Values) -> int:
     partial, replace = Path(value_of(values, "PARTIAL")), bool(values["force"])
     output = value_of(values, "output")
     path = Path(output) if output else name_of(partial)
+    if partial.is_dir():
+        from ext_recorder.run import folder
+
+        sys.stdout.writelines(f"{line}\n" for line in folder.recover(partial, path, replace=replace))
+        return 0
     if path.name.endswith(SUFFIX):
         from ext_recorder.http.reader import recover_traffic as recover_http
 
@@ -39,7 +44,7 @@ def run(values: Values) -> int:
 
 COMMAND = Command(
     "recover",
-    "Recover a cassette from the partial file of a killed recorder.",
+    "Recover a cassette from the partial file of a killed recorder, or the recording of a killed run.",
     """
 A session is written to NAME.partial, which is renamed to NAME when the session ends. If the session was interrupted,
 everything except an incomplete last line can be recovered. This includes the HTTP traffic in NAME.http.yaml.partial,
@@ -47,7 +52,11 @@ except an incomplete last interaction. If its end is missing, the traffic of `ex
 traffic of a Python program can be replayed without its recorded host names, clock and calls. A
 cassette that was truncated later, for example by a failed copy, is recovered in place.
 
+`ext-recorder run FOLDER` records in FOLDER.partial. A recording is made of the complete HTTP interactions and of the
+complete messages of each child; its header and the output of this command list what is missing.
+
     ext-recorder recover session.yaml.partial
+    ext-recorder recover recordings/create-pod.partial
     ext-recorder recover session.yaml.partial -o rescued.yaml
     ext-recorder recover session.http.yaml.partial
     ext-recorder recover cut.yaml
@@ -55,7 +64,7 @@ cassette that was truncated later, for example by a failed copy, is recovered in
     run,
     arguments=("PARTIAL",),
     options=(
-        to_file("Recovered cassette. Default: NAME for NAME.partial, otherwise the file itself."),
+        to_file("Recovered cassette or recording. Default: NAME for NAME.partial, otherwise the file itself."),
         FORCE,
     ),
 )

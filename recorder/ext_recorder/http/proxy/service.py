@@ -103,6 +103,9 @@ class ProxyProcess:
     Args:
         folder: of the session: the worker's socket, and the certificates.
         started: zero of the recording's clock.
+
+    Attributes:
+        was_killed: it has ended before `stop`.
     """
 
     def __init__(self, options: ProxyOptions, folder: str, started: float) -> None:
@@ -115,10 +118,14 @@ class ProxyProcess:
             os.close(self._control)
             try:
                 _record(options, folder, started, control, alive)
-            finally:
                 os._exit(0)
+            finally:
+                os._exit(1)
         os.close(alive)
         os.close(control)
+        for listener in options.listeners:  # connections are refused if the process is killed
+            listener.socket.close()
+        self.was_killed = False
         os.read(self._alive, 1)  # it serves
 
     def stop(self, loop: EventLoop) -> None:
@@ -130,7 +137,7 @@ class ProxyProcess:
             loop.turn(None)
         loop.unwatch(self._alive)
         os.close(self._alive)
-        os.waitpid(self._pid, 0)
+        self.was_killed = os.waitpid(self._pid, 0)[1] != 0
 
 
 class Feed:
