@@ -3,6 +3,7 @@
 - prepared files of each extension, from which it responds to `initialize`: the manifest, and the schema of the
   configuration;
 - `docs/reference/ext-*.md`, from the classes of arguments and from the command line of the recorder;
+- `docs/reference/http-apis.md`, from the recorder's known APIs;
 - in pages, code blocks that name a file (```` ```python file=docs/examples/greeter.py ````), and tables between
   `<!-- names: ext-shell -->` and `<!-- /names -->`.
 """
@@ -50,6 +51,7 @@ def generated() -> Iterator[tuple[Path, str]]:
         yield REFERENCE / f"{program}.md", extension_page.page(program, extension)
         tables[f"names: {program}"] = extension_page.names(extension, f"docs/reference/{program}.md")
     yield REFERENCE / "ext-recorder.md", recorder_page.page()
+    yield REFERENCE / "http-apis.md", recorder_page.apis_page()
     for path in PAGES:
         yield path, source_blocks.with_tables(source_blocks.filled(path.read_text(), ROOT), tables)
 

@@ -8,11 +8,25 @@ import click
 
 from ext_recorder.cli.click_app import group
 from ext_recorder.cli.commands import COMMANDS
+from ext_recorder.http.known_apis import known_apis
+from ext_recorder.messages.json_values import join
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from ext_recorder.cli import Option
 
 WIDTH = 100
+APIS_HEAD = """\
+<!-- Generated from known_apis.yaml by `make docs`; changes belong there. -->
+
+# Known differences of HTTP APIs
+
+Parts of requests that differ between two runs of the same program. `ext-recorder run` and `replay --http` do not
+compare them, whatever the server: an API is recognized by the path and the members of a request. Recordings contain
+these parts. With `--exact` they are compared. `--match-on` compares a single one: `--match-on method --match-on params
+--match-on /body/metadata/user_id`. See [Matching HTTP requests](../cassettes.md#matching-http-requests).
+"""
 HEAD = """\
 <!-- Generated from the code by `make docs`; changes belong there. -->
 
@@ -45,6 +59,31 @@ def page() -> str:
         inner = click.Context(command, parent=context, info_name=name, terminal_width=WIDTH)
         parts += [f"\n## {name}\n", block(command.get_help(inner))]
     return "\n".join([*parts, KEYS, *_rows()])
+
+
+def apis_page() -> str:
+    """Return the page of the known APIs, in Markdown."""
+    parts = [APIS_HEAD]
+    for api in known_apis().apis:
+        parts.append(f"## {api.name}\n\n{api.about[0].upper()}{api.about[1:]}.")
+        if api.repeats:
+            parts[-1] += " The number of these requests may differ, too: a further one gets the last recorded response."
+        rows = []
+        for item in api.volatile:
+            pointers = ", ".join(f"`{join_pointer(tokens)}`" for tokens in item.at)
+            what = f"in {pointers}: `{item.text.pattern}`" if item.text else pointers
+            rows.append(f"| {what.replace('|', chr(92) + '|')} | {item.why} |")
+        if rows:
+            parts.append("\n".join(["| need not match | reason |", "|---|---|", *rows]))
+    return "\n\n".join(part.strip() for part in parts) + "\n"
+
+
+def join_pointer(tokens: Iterable[str]) -> str:
+    """Return a JSON pointer."""
+    pointer = ""
+    for token in tokens:
+        pointer = join(pointer, token)
+    return pointer
 
 
 def _rows() -> list[str]:

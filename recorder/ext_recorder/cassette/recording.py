@@ -63,6 +63,7 @@ class RunHeader(NamedTuple):
         endpoints: servers by scheme, host and port, with counts of their traffic.
         recovered: what is missing because the run was interrupted, and `recover` has made this recording; "" if it is
             complete.
+        rules: what need not match on replay, as it is in the file; `run.learn` reads and writes it.
     """
 
     command: tuple[str, ...]
@@ -74,6 +75,7 @@ class RunHeader(NamedTuple):
     children: tuple[Child, ...] = ()
     endpoints: Mapping[str, Mapping[str, int]] = {}
     recovered: str = ""
+    rules: object = None
 
 
 def is_recording(folder: Path) -> bool:
@@ -82,13 +84,13 @@ def is_recording(folder: Path) -> bool:
 
 
 def encode_header(header: RunHeader) -> str:
-    """Return the text of `recording.yaml`."""
+    """Return the text of `recording.yaml`, without rules."""
     import yaml
 
     values = {"recording": VERSION, **header._asdict(), "command": list(header.command)}
     values |= {"wrap": list(header.wrap), "children": [_entry(child) for child in header.children]}
     values["endpoints"] = [{"server": server, **counts} for server, counts in header.endpoints.items()]
-    values = {key: value for key, value in values.items() if value not in ([], "")}
+    values = {key: value for key, value in values.items() if value not in ([], "") and key != "rules"}
     text: str = yaml.safe_dump(values, sort_keys=False, default_flow_style=None, width=1 << 20, allow_unicode=True)
     return TITLE + text
 
@@ -135,6 +137,7 @@ def read_header(folder: Path, name: str = HEADER) -> RunHeader:
             if isinstance(endpoint, dict)
         },
         str(values.get("recovered") or ""),
+        values.get("rules"),
     )
 
 

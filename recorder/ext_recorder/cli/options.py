@@ -403,7 +403,12 @@ REPEAT = Option(
     many=True,
 )
 
-PLAYING = (ORDER, IGNORE, MASK, MATCH_ON, REPEAT, MAX_AGE, SPEED, REPORT)
+EXACT = Option(
+    "exact",
+    "Compare what known APIs send differently in each run, too, such as session ids of coding agents. HTTP only.",
+)
+
+PLAYING = (ORDER, IGNORE, MASK, MATCH_ON, EXACT, REPEAT, MAX_AGE, SPEED, REPORT)
 
 
 def check_playing(values: Values) -> None:
@@ -412,7 +417,7 @@ def check_playing(values: Values) -> None:
     if values["http"]:
         from ext_recorder.http.request_matching import RequestRules
 
-        RequestRules.of(*rules, strict=IGNORE.name in values[GIVEN])
+        RequestRules(*rules, strict=IGNORE.name in values[GIVEN])
     elif values["match-on"]:
         from ext_recorder.messages.matcher import check_match_on
 

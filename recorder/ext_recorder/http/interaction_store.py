@@ -7,16 +7,22 @@ live call is the one with the same id, else the next recorded call that made thi
 
 A request that a call sent several times is a poll: its responses are replayed in order. On replay, a poll may have more
 requests than were recorded, because the time between them varies; then the last response repeats. No other request is
-answered twice, and none by the response to a different request.
+answered twice, and none by the response to a different request, except while rules are learned (`run --learn`).
+
+Of telemetry (see known_apis.yaml), neither the number nor the content of requests counts.
 """
 
 from __future__ import annotations
 
 from collections import deque
 from hashlib import sha256
+from itertools import islice
 from shlex import quote
 from sys import intern
 from typing import TYPE_CHECKING, Protocol
+
+from ext_recorder.messages.comparison_rules import preset_of
+from ext_sdk.core.wire.json_pointer import MISSING
 
 from .interaction import TCP, TLS, addresses_of, place_of
 from .interaction_file import InteractionFile
@@ -24,16 +30,25 @@ from .request_matching import Subject, different
 from .traffic_counts import Traffic, endpoint_of, is_model_call, traffic_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from collections.abc import Set as AbstractSet
 
     from .interaction import Call, Interaction
-    from .request_matching import RequestRules
+    from .request_matching import Difference, RequestRules
 
 SAFE = frozenset({"GET", "HEAD"})  # methods of polls
 LISTED = 5  # interactions without a request, listed individually
 SHOWN = 4  # differences
 COMPARED = 50  # recorded requests, when a live one has no match
+DIFFERS = "differs from recorded interaction"  # in the message about a live request without a match
+PATHS = 2000  # recorded paths, when the path of a live request has no match
+
+
+class Learner(Protocol):
+    """Receiver of requests without a match."""
+
+    def learn(self, number: int, recorded: Subject, live: Subject, differences: Sequence[Difference], /) -> bool:
+        """Return True if the recorded request differs only in what looks volatile: its response is replayed."""
 
 
 class Source(Protocol):
@@ -81,10 +96,13 @@ class Entry:
         number: of the interaction, counted from 1.
         place: by which its source finds it.
         kind: TCP or TLS for a failed connection, else "".
+        repeats: the number of such requests varies from run to run.
         turns: of its request and call; None for a failed connection.
     """
 
-    __slots__ = ("call", "endpoint", "is_call", "kind", "method", "number", "place", "played", "status", "turns")
+    __slots__ = (
+        "call", "endpoint", "is_call", "kind", "method", "number", "place", "played", "repeats", "status", "turns",
+    )  # fmt: skip
 
     def __init__(self, number: int, place: int, interaction: Interaction) -> None:
         self.number = number
@@ -95,6 +113,7 @@ class Entry:
         self.call = interaction.call
         self.endpoint = intern(endpoint_of(interaction))
         self.is_call = is_model_call(interaction)
+        self.repeats = False
         self.turns: Turns | None = None
         self.played = False
 
@@ -156,6 +175,7 @@ class InteractionStore:
 
     Attributes:
         addresses: of all recorded servers.
+        learner: receives requests without a match; None: they have no response.
     """
 
     def __init__(
@@ -179,6 +199,7 @@ class InteractionStore:
         self._taken: set[Call] = set()  # recorded calls that are bound
         self._servers = servers
         self.matching = matching
+        self.learner: Learner | None = None
         self.addresses = self._source.addresses
         self._failures = self._source.failures  # that were not replayed
         self.extra = 0  # polls beyond the recorded ones
@@ -196,12 +217,11 @@ class InteractionStore:
         for address in {server, interaction.peer or server}:
             self._at.setdefault(address, deque()).append(entry)
         subject = Subject(interaction, self.matching)
+        entry.repeats = subject.repeats
         self._methods.setdefault(subject.path, set()).add(subject.method)
         if not entry.kind:
             self._queues.setdefault(subject.key(), InteractionQueue()).append(entry)
-            near = self._by_place.setdefault((subject.method, subject.path), [])
-            near.append(entry)
-            del near[:-COMPARED]
+            self._by_place.setdefault((subject.method, subject.path), []).append(entry)
         return entry
 
     def _read_all(self) -> None:
@@ -278,7 +298,7 @@ class InteractionStore:
             entry.turns.played += 1
             entry.played = True
             return self._source.load(entry.place)
-        last = self._last_poll(queue, call) if live.method in SAFE else None
+        last = queue.last if live.repeats else self._last_poll(queue, call) if live.method in SAFE else None
         if last is not None:
             self.extra += 1
             return self._source.load(last.place)
@@ -325,22 +345,48 @@ class InteractionStore:
         turns = queue.by_call.get(self._bound.get(call, call))
         return turns.entries[-1] if turns is not None and len(turns.entries) > 1 else None
 
-    def _unknown(self, live: Subject) -> str:
-        """Explain that a request was not recorded, with the closest recorded one."""
-        near = self._by_place.get((live.method, live.path), [])
-        if not near:
+    def _unknown(self, live: Subject) -> Interaction | str:
+        """Explain that a request was not recorded, with the closest recorded one; or return its response to learn."""
+        entry, differences = self._closest(live)
+        if entry is None:
             paths = sorted(self._methods.get(live.path, ()))
             hint = f"; with this path there are {', '.join(paths)}" if paths else ""
             return f"{live}: never recorded{hint}"
-        entry, differences = min(
-            ((entry, different(self._subject(entry), live)) for entry in near), key=lambda pair: len(pair[1])
-        )
-        text = "; ".join(text for _, text in differences[:SHOWN])
+        recorded = self._subject(entry)
+        following = entry.turns.next if entry.turns is not None else None
+        if self.learner is not None and following and self.learner.learn(entry.number, recorded, live, differences):
+            assert following.turns is not None
+            following.turns.played += 1
+            following.played = True
+            return self._source.load(following.place)
+        text = "; ".join(difference.text for difference in differences[:SHOWN])
         text += f"; and {len(differences) - SHOWN} more" if len(differences) > SHOWN else ""
-        pointers = list(dict.fromkeys(pointer for pointer, _ in differences[:SHOWN]))
-        ignored = " ".join(f"--ignore {quote(pointer)}" for pointer in pointers)
-        remedy = f"record it again, or set aside what may differ ({ignored})"
-        return f"{live}: differs from recorded interaction {entry.number}: {text}; {remedy}"
+        name = f"{entry.number} ({recorded})" if recorded.path != live.path else str(entry.number)
+        remedy = f"record it again, or set aside what may differ ({_rules(differences[:SHOWN])})"
+        return f"{live}: {DIFFERS} {name}: {text}; {remedy}"
+
+    def _closest(self, live: Subject) -> tuple[Entry | None, list[Difference]]:
+        """Return the closest recorded request with the method and path of a live one, else with a similar path.
+
+        Requests that were not replayed come first, those that were recorded first among them.
+        """
+        near = self._by_place.get((live.method, live.path)) or self._similar(live)
+        candidates = [*(entry for entry in near if not entry.played), *(entry for entry in near if entry.played)]
+        compared = [(entry, different(self._subject(entry), live)) for entry in candidates[:COMPARED]]
+        return min(compared, key=lambda pair: _distance(*pair), default=(None, []))
+
+    def _similar(self, live: Subject) -> list[Entry]:
+        """Return the requests whose path has the fewest different segments; at most half of them differ."""
+        segments = live.path.split("/")
+        best, found = (len(segments) - 1) // 2, list[Entry]()
+        for (method, path), entries in islice(self._by_place.items(), PATHS):
+            others = path.split("/")
+            if method == live.method and len(others) == len(segments):
+                count = sum(one != other for one, other in zip(segments, others, strict=True))
+                if count < best or (count == best and count):
+                    found = [*([] if count < best else found), *entries]
+                    best = count
+        return found
 
     # --- End of the session ------------------------------------------------------------------------------------------
 
@@ -376,7 +422,7 @@ class InteractionStore:
     def _is_spare(self, entry: Entry) -> bool:
         """Return True if an interaction need not be requested."""
         turns = entry.turns
-        if turns is None:
+        if turns is None or entry.repeats:
             return True  # the number of attempts to reach a server depends on time
         if entry.method not in SAFE or not turns.played:
             return False
@@ -389,3 +435,18 @@ class InteractionStore:
         for piece in body.pieces() if body is not None else ():
             digest.update(piece)
         return digest.digest()
+
+
+def _distance(entry: Entry, differences: Sequence[Difference]) -> tuple[int, bool]:
+    """Return how much a recorded request differs: a value that only one of the two has counts most."""
+    missing = sum(difference.recorded is MISSING or difference.live is MISSING for difference in differences)
+    return len(differences) + 3 * missing, entry.played
+
+
+def _rules(differences: Sequence[Difference]) -> str:
+    """Return the options with which these differences do not count."""
+    pairs = [(difference.recorded, difference.live) for difference in differences]
+    if preset := preset_of(pairs):
+        return f"--mask {preset}"
+    pointers = dict.fromkeys(difference.pointer for difference in differences)
+    return " ".join(f"--ignore {quote(pointer)}" for pointer in pointers)

@@ -1,16 +1,18 @@
-"""Users' rules for the comparison of HTTP requests: `--ignore`, `--mask` and `--match-on`, of a `--http` command.
+"""Comparison of HTTP requests: what known APIs send differently each time, and users' rules, do not count.
 
 A request is compared as a JSON value: {"method", "scheme", "host", "port", "path", "query", "headers", "body"}. So a
-rule is a pointer into it, as for a message: /query/nonce, /body/id, 'POST /v1/chat/* /body/metadata'.
+rule (`--ignore`, `--match-on`) is a pointer into it, as for a message: /query/nonce, /body/id, 'POST /v1/chat/*
+/body/metadata'.
 """
 
 from __future__ import annotations
 
 import json
 import re
+from copy import deepcopy
 from fnmatch import fnmatchcase
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from ext_recorder.errors import UsageError
@@ -20,6 +22,7 @@ from ext_sdk.core.text import cut
 from ext_sdk.core.wire.json_pointer import MISSING, parts, resolve
 
 from .interaction import ENCODINGS, decoded
+from .known_apis import Parts, known_apis
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -44,9 +47,13 @@ class RequestRules:
         mask: values of `--mask`.
         match_on: values of `--match-on`: words and pointers; () for method, URI and body.
         strict: refuse pointers that are not about requests; else leave them out: they are about messages.
+        exact: compare what known APIs send differently each time, too.
 
     Attributes:
         any_server: the host or the port of a server does not count.
+        are_custom: the user has changed something.
+        exact: as given.
+        with_headers: all headers are compared.
 
     Raises:
         UsageError: a value is not of its form.
@@ -59,7 +66,11 @@ class RequestRules:
         match_on: Iterable[str] = (),
         *,
         strict: bool = False,
+        exact: bool = False,
     ) -> None:
+        ignore, mask, match_on = tuple(ignore), tuple(mask), tuple(match_on)
+        self.are_custom = bool(ignore or mask) or match_on not in {(), MATCH_ON}
+        self.exact = exact
         self._ignored: list[tuple[str, str, str]] = []
         for entry in ignore:
             topic, slash, rest = entry.rpartition(" /")
@@ -80,32 +91,34 @@ class RequestRules:
                 self._places.append(_lowered(word))
         everywhere = {pointer for method, path, pointer in self._ignored if not method and not path}
         self.any_server = bool(everywhere & {"/host", "/port"}) or not self._words >= {"host", "port"}
+        self.with_headers = "headers" in self._words
 
-    @classmethod
-    def of(
-        cls, ignore: Iterable[str] = (), mask: Iterable[str] = (), match_on: Iterable[str] = (), *, strict: bool = False
-    ) -> RequestRules | None:
-        """Return the rules that these values make; None if they change nothing. Arguments as of the class."""
-        ignore, mask, match_on = tuple(ignore), tuple(mask), tuple(match_on)
-        if not ignore and not mask and match_on in {(), MATCH_ON}:
-            return None
-        return cls(ignore, mask, match_on, strict=strict)
+    def counted(self, request: Value, path: str) -> Value:
+        """Return the parts of a request that are compared.
 
-    def counted(self, request: Value) -> tuple[Value, Mapping[str, object]]:
-        """Return the parts of a request that are compared, and the values at the pointers of `--match-on`."""
-        method, path = str(request["method"]), str(request["path"])
+        Args:
+            path: of the request, for rules that apply to some paths.
+        """
+        left = self._left(request, path)
+        return {name: value for name, value in left.items() if name in self._words}
+
+    def places(self, request: Value, path: str) -> dict[str, object]:
+        """Return the values at the pointers of `--match-on`; arguments as of `counted`."""
+        if not self._places:
+            return {}
+        left = self._left(request, path)
+        found = {place: resolve(left, place) for place in self._places}
+        return {place: None if value is MISSING else deepcopy(value) for place, value in found.items()}
+
+    def _left(self, request: Value, path: str) -> Value:
         pointers = [
             pointer
             for topic, pattern, pointer in self._ignored
-            if topic in {"", method} and (not pattern or fnmatchcase(path, pattern))
+            if topic in {"", request["method"]} and (not pattern or fnmatchcase(path, pattern))
         ]
         left = without(request, pointers) if pointers else request
         assert isinstance(left, dict)
-        if self._mask:
-            left = {name: self._masked(name, value) for name, value in left.items()}
-        return {name: value for name, value in left.items() if name in self._words}, {
-            place: None if (found := resolve(left, place)) is MISSING else found for place in self._places
-        }
+        return {name: self._masked(name, value) for name, value in left.items()} if self._mask else left
 
     def _masked(self, name: str, value: object) -> object:
         if self._mask is None or name not in {"path", "query", "headers", "body"}:
@@ -142,6 +155,7 @@ HIDDEN = "[redacted]"
 DEFAULT_PORTS = {"http": ":80", "https": ":443"}
 MOST_DECODED = 64 * 1024 * 1024  # bytes of content
 SHOWN = 60  # characters of a value
+CONTEXT = 20  # characters before the first difference of two texts
 LONG = 4 * 1024 * 1024  # bytes of a body that is compared as a digest, unless it is a value
 WINDOW = 1024 * 1024
 MOST_HIDDEN = 1024  # bytes of a placeholder, or of a boundary
@@ -157,36 +171,51 @@ class Subject:
         query: names and values, sorted.
         content: the value of a JSON body or the fields of a form; the bytes of another one.
         more: further values that are compared, by pointer.
+        repeats: the number of such requests varies from run to run.
     """
 
-    __slots__ = ("_method", "address", "content", "method", "more", "path", "query")
+    __slots__ = ("_method", "address", "content", "method", "more", "path", "query", "repeats")
 
     def __init__(self, request: Interaction, matching: RequestRules | None = None) -> None:
         url = urlsplit(PLACEHOLDER.sub(HIDDEN.replace("[", "").replace("]", ""), request.uri))
-        self.method = request.method
+        self.method = self._method = request.method
         host = url.netloc.rpartition("@")[2].lower().removesuffix(DEFAULT_PORTS.get(url.scheme, "?"))
         self.address = f"{url.scheme}://{host}" + (f" {request.socket}" if request.socket else "")
         self.path = unquote(url.path) or "/"
         self.query = sorted(parse_qsl(url.query, keep_blank_values=True))
-        self.content = _content(request, digest_long=matching is None)
+        self.content = _content(request, digest_long=matching is None or not matching.are_custom)
         self.more: Mapping[str, object] = {}
-        self._method = self.method
+        self.repeats = False
         if matching is None:
             return
-        # With rules of the user, keep only the parts that are compared.
+        path, headers = self.path, [(name.lower(), value) for name, value in request.request_headers]
+        if matching.are_custom:
+            headers = [(name, PLACEHOLDER.sub(HIDDEN, value)) for name, value in headers]
+            self.more = matching.places(self._parts(headers), path)
+        if not matching.exact:
+            form = isinstance(self.content, _Fields)
+            parts = Parts(host.partition(":")[0], path, self.query, headers, self.content, form)
+            parts, self.repeats = known_apis().reduced(parts, headers=matching.with_headers)
+            self.path, self.query, headers, self.content = parts.path, parts.query, parts.headers, parts.body
+        if matching.are_custom:
+            self._keep(matching.counted(self._parts(headers), path))
+
+    def _parts(self, headers: Sequence[tuple[str, str]]) -> Value:
+        """Return the request as a JSON value."""
         scheme, _, server = self.address.partition("://")
         host, _, rest = server.partition(" ")
         name, colon, port = host.rpartition(":")
         if not colon or "]" in port:
             name, port = host, DEFAULT_PORTS.get(scheme, "").removeprefix(":")
-        headers = [(header.lower(), PLACEHOLDER.sub(HIDDEN, value)) for header, value in request.request_headers]
         form = self.content if isinstance(self.content, _Fields) else None
-        parts: dict[str, object] = {
+        return {
             "method": self.method, "scheme": scheme, "host": f"{name} {rest}".strip(), "port": port,
             "path": self.path, "query": _named(self.query), "headers": _named(headers),
             "body": _named(form) if form is not None else self.content,
         }  # fmt: skip
-        counted, self.more = matching.counted(parts)
+
+    def _keep(self, counted: Value) -> None:
+        """Keep only the parts that are compared."""
         self._method = str(counted.get("method", ""))
         place = [str(counted[part]) if part in counted else "*" for part in ("scheme", "host", "port")]
         self.address = f"{place[0]}://{place[1]}:{place[2]}"
@@ -329,49 +358,85 @@ def _hidden(data: bytes) -> bytes:
     return PLACEHOLDER.sub(HIDDEN, text).encode("utf-8", "surrogateescape")
 
 
-def different(recorded: Subject, live: Subject) -> list[tuple[str, str]]:
-    """Return the differences of two requests with one method and path: (pointer for `--ignore`, text)."""
+class Difference(NamedTuple):
+    """One difference between a recorded request and a live one.
+
+    Attributes:
+        pointer: as for `--ignore`.
+        text: for users.
+        recorded, live: values; MISSING if there is none, None if they are not known.
+    """
+
+    pointer: str
+    text: str
+    recorded: object = None
+    live: object = None
+
+
+def different(recorded: Subject, live: Subject) -> list[Difference]:
+    """Return the differences of two requests with one method."""
     result = []
     if recorded.address != live.address:
-        result.append(("/host", f"address: recorded {recorded.address}, now {live.address}"))
+        result.append(Difference("/host", f"address: recorded {recorded.address}, now {live.address}"))
+    if recorded.path != live.path:
+        result.append(_difference("/path", recorded.path, live.path))
     before, now = dict(recorded.query), dict(live.query)
     result += [
-        (join("/query", name), _change(f"query {name}", before.get(name), now.get(name)))
+        _difference(join("/query", name), before.get(name, MISSING), now.get(name, MISSING))
         for name in sorted(before.keys() | now.keys())
         if before.get(name) != now.get(name)
     ]
     if recorded.query != live.query and before == now:
-        result.append(("/query", "query: names that occur several times"))
+        result.append(Difference("/query", "/query: names that occur several times"))
     one, other = recorded.content, live.content
     if isinstance(one, bytes) or isinstance(other, bytes):
         if one != other:
-            result.append(("/body", f"body: recorded {_size(one)}, now {_size(other)}"))
+            result.append(_difference("/body", _text(one), _text(other)))
     else:
-        result += [
-            (f"/body{pointer}", _change(f"body {pointer or '/'}", resolve(one, pointer), resolve(other, pointer)))
-            for pointer in differences(one, other)
-        ]
+        result += _differences("/body", one, other)
     for place, value in recorded.more.items():
-        live_value = live.more[place]
-        result += [
-            (f"{place}{pointer}", _change(f"{place}{pointer}", resolve(value, pointer), resolve(live_value, pointer)))
-            for pointer in differences(value, live_value)
-        ]
+        result += _differences(place, value, live.more[place])
     return result
 
 
-def _change(where: str, recorded: object, live: object) -> str:
-    return f"{where}: recorded {_shown(recorded)}, now {_shown(live)}"
+def _differences(place: str, recorded: object, live: object) -> list[Difference]:
+    return [
+        _difference(f"{place}{pointer}", resolve(recorded, pointer), resolve(live, pointer))
+        for pointer in differences(recorded, live)
+    ]
+
+
+def _difference(pointer: str, recorded: object, live: object) -> Difference:
+    one, other = _shown(recorded), _shown(live)
+    if (
+        isinstance(recorded, str)
+        and isinstance(live, str)
+        and ("\n" in recorded or max(len(recorded), len(live)) > SHOWN)
+    ):
+        same = next((at for at, (a, b) in enumerate(zip(recorded, live, strict=False)) if a != b), 0)
+        start = max(0, same - CONTEXT, recorded.rfind("\n", 0, same) + 1)
+        one, other = (f"{'…' if start else ''}{_shown(text[start:].split(chr(10))[0])}" for text in (recorded, live))
+    return Difference(pointer, f"{pointer}: recorded {one}, now {other}", recorded, live)
 
 
 def _shown(value: object) -> str:
-    if value is None or type(value) is object:
+    if value is None or value is MISSING:
         return "nothing"
+    if isinstance(value, bytes):
+        return _size(value)
     text = value if isinstance(value, str) else json.dumps(value, default=str)
     return cut(text, SHOWN)
 
 
-def _size(content: object) -> str:
-    if isinstance(content, Digest):
-        return f"{content.size} bytes"
-    return f"{len(content)} bytes" if isinstance(content, bytes) else "JSON"
+def _text(content: object) -> object:
+    """Return a body as text if it is one, to show where it differs."""
+    if not isinstance(content, bytes) or isinstance(content, Digest) or len(content) > WINDOW:
+        return content
+    try:
+        return content.decode()
+    except UnicodeDecodeError:
+        return content
+
+
+def _size(content: bytes) -> str:
+    return f"{content.size if isinstance(content, Digest) else len(content)} bytes"

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
     from .capture import TrafficCapture
     from .interaction import Call
+    from .interaction_store import Learner
     from .proxy.service import ProxyOptions
     from .request_matching import RequestRules
     from .worker_context import Origin, WorkerContext
@@ -141,11 +142,13 @@ def replay(
     misses: list[str],
     proxy: ProxyOptions | None = None,
     partly: bool = False,
+    learner: Learner | None = None,
 ) -> WorkerOutcome:
     """Respond until the session is over.
 
     Args:
         partly: some of the recorded programs do not run, so their requests are not sent.
+        learner: receives requests without a match.
 
     Raises:
         RecorderError: the file can't be read.
@@ -163,6 +166,7 @@ def replay(
         (Path(context.folder) / KUBECONFIG).write_bytes(bindings.to_live(kubeconfig.encode(), json=False))
     clocks = _clocks(document.values.get("clock"))
     store = InteractionStore(document.file or document.interactions, clocks, document.mapping("servers"), matching)
+    store.learner = learner
     playback = Playback(store, document.mapping("hosts"), cleaner, lambda data: bindings.to_live(data, json=False))
     playback.misses = misses
     epoch = document.values.get("epoch")

@@ -94,6 +94,11 @@ _DATE = r"\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12]\d|3[01])"
 _CLOCK = r"(?:[01]\d|2[0-3]):[0-5]\d(?::(?:[0-5]\d|60)(?:[.,]\d{1,9})?)?"
 _ZONE = r"(?: ?(?:Z|z|UTC|GMT|[+-](?:[01]\d|2[0-3]):?[0-5]\d))?"
 _DAY, _MONTH = "(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)", "(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)"
+_WEEKDAY = "(?:(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)day|Mon|Tue|Wed|Thu|Fri|Sat|Sun),? "
+_MONTH_NAME = (
+    "(?:January|February|March|April|May|June|July|August|September|October|November|December"
+    "|Jan|Feb|Mar|Apr|Jun|Jul|Aug|Sep|Oct|Nov|Dec)"
+)
 _UNIT = "(?:ns|us|µs|μs|ms|s|m|h)"
 _UNITS = "(?:milli|micro|nano)?sec(?:ond)?s?|min(?:ute)?s?|h(?:ou)?rs?|ms|s"
 
@@ -110,6 +115,13 @@ PRESETS = {
         "date and time in ISO 8601 or RFC 3339 (2026-11-22T23:34:35Z) or HTTP format (Sun, 22 Nov 2026 23:34:35 GMT)",
         rf"(?<!\d){_DATE}[Tt_ ]{_CLOCK}{_ZONE}(?!\d)"
         rf"|(?<![A-Za-z]){_DAY}, \d\d {_MONTH} \d{{4}} \d\d:\d\d:\d\d (?:GMT|UTC|[+-]\d{{4}})(?![0-9A-Za-z])",
+    ),
+    "date": Preset(
+        "date in ISO 8601 (2026-11-22), in English (Sunday, November 22, 2026; Sun Nov 22 2026; 22 November 2026) or "
+        "with slashes (11/22/2026)",
+        rf"(?<!\d){_DATE}(?!\d)|(?<![A-Za-z])(?:{_WEEKDAY})?{_MONTH_NAME} \d{{1,2}},? \d{{4}}(?!\d)"
+        rf"|(?<![\w,])(?:{_WEEKDAY})?\d{{1,2}} {_MONTH_NAME},? \d{{4}}(?!\d)"
+        r"|(?<![\d/])\d{1,2}/\d{1,2}/\d{4}(?![\d/])",
     ),
     "epoch": Preset(
         "Unix time of the years 2001 to 2100, in s, ms, µs or ns, as a string or a number",

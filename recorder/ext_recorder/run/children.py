@@ -63,6 +63,13 @@ class ChildOptions:
         self.only = tuple(only)
         self.values = dict(values or {})
 
+    def with_rules(self, rules: Iterable[tuple[str, str]]) -> ChildOptions:
+        """Return these options with the rules of a recording: names of options, and a value."""
+        values = dict(self.values)
+        for option, value in rules:
+            values[option] = (*values.get(option, ()), value)
+        return ChildOptions(self.wrap, self.real, self.only, values)
+
     def check(self, known: Collection[str]) -> None:
         """Raise UsageError if `--real` or `--only` names a child that is not one of these."""
         for option, names in (("real", self.real), ("only", self.only)):

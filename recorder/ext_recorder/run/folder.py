@@ -29,6 +29,8 @@ from ext_recorder.cassette.recording import (
 from ext_recorder.errors import CassetteError, CassetteInUse, RecorderError, UsageError
 from ext_sdk.core.atomic import atomic_write
 
+from .learn import block_of
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
@@ -109,7 +111,10 @@ class RecordingFolder:
         self._write(STARTED, header)
 
     def finish(self, header: RunHeader) -> None:
-        """Write the header, and give the folder its name. A previous recording exists until this one is complete."""
+        """Write the header, and give the folder its name. A previous recording exists until this one is complete.
+
+        The rules of a previous recording of the command are kept.
+        """
         self._write(HEADER, header)
         self.publish()
         if self._lock >= 0:
@@ -146,8 +151,10 @@ class RecordingFolder:
             previous.rename(self.path)
 
     def _write(self, name: str, header: RunHeader) -> None:
+        previous = self.path / HEADER
+        kept = block_of(previous.read_text(encoding="utf-8", errors="replace")) if previous.is_file() else ""
         with atomic_write(str(self.partial / name)) as file:
-            file.write(encode_header(header).encode())
+            file.write((encode_header(header) + kept).encode())
 
 
 def traffic_of(folder: Path) -> Path:

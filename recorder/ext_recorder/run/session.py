@@ -15,12 +15,14 @@ from pathlib import Path
 from select import poll
 from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
-from ext_recorder.cassette.recording import Child, RunHeader
+from ext_recorder.cassette.recording import HEADER, Child, RunHeader
 from ext_recorder.errors import RecorderError, UsageError
 from ext_recorder.http.controller import WorkerProcess
 from ext_recorder.http.inject.ext_recorder_agent.channel import SOCKET
+from ext_recorder.http.interaction_store import DIFFERS
 from ext_recorder.http.proxy.service import BUNDLE_FILE, CA_FILE, ProxyOptions, open_listener
 from ext_recorder.http.reader import end_values
+from ext_recorder.http.request_matching import RequestRules
 from ext_recorder.http.traffic_counts import Traffic
 from ext_recorder.http.worker_context import KUBECONFIG, Origin
 from ext_recorder.messages.redaction import Redaction
@@ -32,6 +34,7 @@ from .children import ChildOptions, Children
 from .environment import base_urls, open_ports, user_bundles, variables
 from .folder import UNKNOWN, RecordingFolder, same_command, traffic_of
 from .kubeconfig import Kubeconfig, of_environment
+from .learn import Learner, of_option, rules_of
 from .offline import isolate
 from .wrap import Wrapping
 
@@ -39,8 +42,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
     from typing import NoReturn
 
-    from ext_recorder.http.request_matching import RequestRules
     from ext_recorder.http.worker_context import WorkerContext, WorkerOutcome
+
+    from .learn import Rule
 
 Result = TypeVar("Result")
 
@@ -58,15 +62,25 @@ class RunOptions(NamedTuple):
     Attributes:
         mode: once, none or all.
         bind: `--bind`, name to live value.
-        matching: the user's rules for equal requests.
+        ignore, mask, match_on, exact: rules for equal requests, in addition to those of the recording.
+        learn: replay, and propose rules for requests that differ.
         children: on stdio.
     """
 
     mode: str = "once"
     bind: Mapping[str, str] = {}
     redact: Redaction | None = None
-    matching: RequestRules | None = None
+    ignore: tuple[str, ...] = ()
+    mask: tuple[str, ...] = ()
+    match_on: tuple[str, ...] = ()
+    exact: bool = False
+    learn: bool = False
     children: ChildOptions = ChildOptions()
+
+    def matching(self, rules: Sequence[Rule] = ()) -> RequestRules:
+        """Return the rules for equal requests, with those of a recording. Raises UsageError."""
+        ignore, mask = (*self.ignore, *of_option(rules, "ignore")), (*self.mask, *of_option(rules, "mask"))
+        return RequestRules(ignore, mask, self.match_on, exact=self.exact)
 
 
 def run(path: str, command: Sequence[str], options: RunOptions) -> NoReturn:
@@ -79,6 +93,10 @@ def run(path: str, command: Sequence[str], options: RunOptions) -> NoReturn:
     exists = folder.exists
     if options.mode == "none" and not exists:
         raise UsageError(f"{path}: there is no recording, and `--mode none` makes none; record it: --mode once")
+    options.matching()  # check the values
+    if options.learn and (not exists or options.mode == "all"):
+        what = "--mode all makes a new one" if exists else "there is none"
+        raise UsageError(f"{path}: --learn compares with a recording, and {what}; record without --learn")
     if exists and options.mode != "all":
         _replay(folder, command, options)
     _record(folder, command, options)
@@ -158,7 +176,10 @@ def _replay(folder: RecordingFolder, command: Sequence[str], options: RunOptions
             f"{folder.path}: recorded with another command: {' '.join(header.command)}; use another folder, or record "
             "it again with --mode all"
         )
-    children = Children(options.children, header.children)
+    rules = rules_of(header.rules, folder.path / HEADER)
+    matching = options.matching(rules)
+    learner = Learner(folder.path / HEADER, rules) if options.learn else None
+    children = Children(options.children.with_rules(rules), header.children)
     wrapping = Wrapping(options.children.wrap or header.wrap, command)
     options.children.check({*wrapping.commands, *(child.name for child in header.children)})
     started = time.monotonic()
@@ -180,16 +201,19 @@ def _replay(folder: RecordingFolder, command: Sequence[str], options: RunOptions
         from ext_recorder.http.worker import replay
 
         path = traffic_of(folder.path)
-        return replay(
+        outcome = replay(
             context,
             path,
             options.bind,
             redaction,
-            matching=options.matching,
+            matching=matching,
             misses=misses,
             proxy=session.proxy,
             partly=children.any_replayed,
+            learner=learner,
         )
+        learned = learner.save() if learner is not None else []
+        return outcome._replace(ok=outcome.ok and not learned, lines=[*outcome.lines, *learned])
 
     def start(temporary: Path, variables: dict[str, str]) -> Sequence[str]:
         children.write(str(temporary), str(folder.path), wrapping.commands, variables)
@@ -200,6 +224,8 @@ def _replay(folder: RecordingFolder, command: Sequence[str], options: RunOptions
     result = f"replayed {folder.path} in {time.monotonic() - started:.1f} s instead of {header.seconds:.1f} s"
     if unpaid := sum((played for _, played in ended.traffic.values()), Traffic()).model:
         result += f"; not paid: {unpaid}"
+    if not options.learn and any(DIFFERS in line for line in ended.lines):
+        remarks.append("to propose rules for what differs in each run, such as dates and paths: run --learn")
     _report([*ended.lines, *told, *remarks, *endpoint_lines(ended.traffic, replayed=True), result])
     if not ended.ok or not same:
         os._exit(EXIT_DIFFERS)

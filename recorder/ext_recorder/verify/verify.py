@@ -182,7 +182,7 @@ class _Run:
         from ext_recorder.http.request_matching import RequestRules
 
         redaction = self._options.redact
-        path, matching = Path(beside(self._path)), RequestRules.of(self._options.ignore, self._options.mask)
+        path, matching = Path(beside(self._path)), RequestRules(self._options.ignore, self._options.mask)
         return stack.enter_context(replaying(path, bind=self._options.bind, redaction=redaction, matching=matching))
 
     def _traffic(self, layer: HttpController | None) -> list[str]:

@@ -135,7 +135,13 @@ def _run_http(values: Values) -> int:
         )
     if connect and not listen:
         raise UsageError("--listen is the address for clients, --connect that of COMMAND: expected both or neither")
-    matching = RequestRules.of(values["ignore"], values["mask"], values["match-on"], strict="ignore" in values[GIVEN])
+    matching = RequestRules(
+        values["ignore"],
+        values["mask"],
+        values["match-on"],
+        strict="ignore" in values[GIVEN],
+        exact=bool(values["exact"]),
+    )
     _introduce(values)
     return run_child(
         beside(value_of(values, "CASSETTE")),
@@ -206,7 +212,8 @@ A session over sockets is replayed to any client that connects:
 With --http the real COMMAND runs, and its HTTP requests are answered from NAME.http.yaml. Nothing reaches the network.
 A request that was not recorded is refused. The exit code is 3 if a request was refused, or if a recorded request was
 not sent. A socket server listens by itself, or behind a relay if --listen and --connect are given. --ignore, --mask and
---match-on apply to the HTTP requests: to /method, /scheme, /host, /port, /path, /query, /headers and /body.
+--match-on apply to the HTTP requests: to /method, /scheme, /host, /port, /path, /query, /headers and /body. Parts that
+are known to differ in each run need not match unless --exact is given.
 
     ext-recorder replay --http session.yaml -- ext-kubernetes
     ext-recorder replay --http --ignore /query/nonce --ignore 'POST /body/id' --mask @uuid session.yaml -- python app.py

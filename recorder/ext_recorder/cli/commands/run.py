@@ -5,6 +5,7 @@ from __future__ import annotations
 from ext_recorder.cli import Command, Option
 from ext_recorder.cli.options import (
     BIND,
+    EXACT,
     MASK,
     MATCH_ON,
     ORDERS,
@@ -52,6 +53,12 @@ ORDER = Option(
     choices=ORDERS,
     default="any",
 )
+LEARN = Option(
+    "learn",
+    "Replay, and write rules into FOLDER/recording.yaml for requests that differ only in what looks volatile: dates, "
+    "UUIDs, counters, paths, ports.",
+    key=False,
+)
 IGNORE = ignore("JSON pointer to a value in messages of children, such as /params/args/seed, or in HTTP requests")
 # Ports of loopback: hosts run servers of their own, such as MCP servers for an agent, at other ports each time.
 OWN_PORTS = r"(?<=//127\.0\.0\.1:)\d+|(?<=//localhost:)\d+|(?<=//\[::1\]:)\d+"
@@ -61,7 +68,7 @@ FOR_CHILDREN = (ORDER, IGNORE, MASK, REPEAT, SPEED, BIND, *REDACTING)
 
 def run(values: Values) -> int:
     """Run the command. Return its exit code."""
-    from ext_recorder.http.request_matching import WORDS, RequestRules
+    from ext_recorder.http.request_matching import WORDS
     from ext_recorder.run.children import ChildOptions
     from ext_recorder.run.session import RunOptions
     from ext_recorder.run.session import run as run_command
@@ -77,7 +84,11 @@ def run(values: Values) -> int:
         mode=value_of(values, "mode"),
         bind=bindings(values),
         redact=rules,
-        matching=RequestRules.of(values["ignore"], values["mask"], values["match-on"]),
+        ignore=values["ignore"],
+        mask=values["mask"],
+        match_on=values["match-on"],
+        exact=bool(values["exact"]),
+        learn=bool(values["learn"]),
         children=ChildOptions(values["wrap"], values["real"], values["only"], children),
     )
     run_command(value_of(values, "FOLDER"), command, options)
@@ -110,6 +121,14 @@ recording. With --only, it is the only one that is recorded.
     ext-recorder run --real kubernetes recordings/create-pod -- mcpchecker check eval.yaml
     ext-recorder run --wrap eval.yaml --only kubernetes recordings/kubernetes -- mcpchecker check eval.yaml
 
+What is known to differ in each run need not match, such as session ids in requests to models: see
+docs/reference/http-apis.md, and --exact. For other differences, --learn proposes rules. It answers a request that
+differs only in dates, UUIDs, counters, paths, ports and random texts by the response of the closest recorded one,
+reports it, and exits with 3. The rules are then in recording.yaml, each with its reason. Review them: they apply to
+each replay.
+
+    ext-recorder run --learn recordings/create-pod -- some-eval-host eval.yaml
+
 --ignore, --mask and --match-on apply to the messages of children and to HTTP requests. Ports in URLs of loopback may
 differ in messages of children, because hosts start servers of their own at any free port. Secrets are replaced before
 anything is written to disk; --redact and --redact-except adjust this.
@@ -117,5 +136,20 @@ anything is written to disk; --redact and --redact-except adjust this.
     run,
     arguments=("FOLDER",),
     tail="COMMAND",
-    options=(MODE, WRAP, REAL, ONLY, BIND, *REDACTING, ORDER, IGNORE, MASK, MATCH_ON, REPEAT, SPEED),
+    options=(
+        MODE,
+        LEARN,
+        WRAP,
+        REAL,
+        ONLY,
+        BIND,
+        *REDACTING,
+        ORDER,
+        IGNORE,
+        MASK,
+        MATCH_ON,
+        EXACT,
+        REPEAT,
+        SPEED,
+    ),
 )

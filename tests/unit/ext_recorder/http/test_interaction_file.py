@@ -71,7 +71,7 @@ def test_a_request_that_was_not_recorded_is_compared_with_all_of_the_file(tmp_pa
     with InteractionFile(recording(tmp_path, [3, 2, 1])) as file:
         store = InteractionStore(file, {}, {})
         live = Interaction("GET", "http://h/1?a=b")
-        assert "differs from recorded interaction 2: query a" in str(store.take(Subject(live), None))
+        assert "differs from recorded interaction 2: /query/a" in str(store.take(Subject(live), None))
         assert store.never_played()[0] == "3 recorded requests were never sent:"
 
 

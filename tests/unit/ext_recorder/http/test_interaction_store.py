@@ -1,4 +1,4 @@
-"""Which recorded answer a request gets: polls in order, calls apart, and why there is none."""
+"""Selection of the recorded response for a request: polls in order, calls apart, and the reason of a miss."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def text(found: Interaction | str) -> str:
 
 
 def test_a_poll_gets_its_answers_in_order_and_then_the_last_one_again() -> None:
-    """How often it looks depends on time, what it sees in the end does not."""
+    """The number of polls depends on time, their last result does not."""
     shelf = library(answered("no"), answered("soon"), answered("yes"))
     live = Subject(asked())
     assert [text(shelf.take(live, 1)) for _ in range(5)] == ["no", "soon", "yes", "yes", "yes"]
@@ -87,9 +87,9 @@ def test_what_another_call_asked_for_is_not_given_away() -> None:
         (asked(uri="http://h/b"), "GET http://h/b: never recorded"),
         (asked("DELETE"), "never recorded; with this path there are GET, POST"),
         (asked(uri="http://other/a"), "address: recorded http://h, now http://other"),
-        (asked(uri="http://h/a?x=2"), "query x: recorded nothing, now 2"),
-        (asked("POST", body=b'{"a": {"b": [1, 2]}}'), "body /a/b/1: recorded 3, now 2"),
-        (asked("POST", body=b"\xff"), "body: recorded JSON, now 1 bytes"),
+        (asked(uri="http://h/a?x=2"), "/query/x: recorded nothing, now 2"),
+        (asked("POST", body=b'{"a": {"b": [1, 2]}}'), "/body/a/b/1: recorded 3, now 2"),
+        (asked("POST", body=b"\xff"), '/body: recorded {"a": {"b": [1, 3]}}, now 1 bytes'),
     ],
 )
 def test_a_miss_says_which_of_the_reasons_it_was(live: Interaction, reason: str) -> None:
@@ -141,7 +141,7 @@ def test_requests_that_do_not_are_not(one: Interaction, other: Interaction) -> N
 def test_a_miss_names_the_interaction_and_what_to_ignore() -> None:
     shelf = library(answered("a"), answered("b", uri="http://h/b?q=a&x/y=1"))
     miss = str(shelf.take(Subject(asked(uri="http://h/b?q=b&x/y=2")), 1))
-    assert "differs from recorded interaction 2: query q: recorded a, now b; query x/y: recorded 1, now 2" in miss
+    assert "differs from recorded interaction 2: /query/q: recorded a, now b; /query/x~1y: recorded 1, now 2" in miss
     assert miss.endswith("set aside what may differ (--ignore /query/q --ignore '/query/x~1y')")
 
 
@@ -158,7 +158,7 @@ def test_what_was_recorded_and_never_sent_is_told() -> None:
 def test_a_poll_that_ends_before_it_saw_what_was_waited_for_is_told() -> None:
     shelf = library(answered("no"), answered("no"), answered("yes"))
     shelf.take(Subject(asked()), 1)
-    assert shelf.never_played()[0] == "one recorded request was never sent:"  # the second `no` is no loss
+    assert shelf.never_played()[0] == "one recorded request was never sent:"  # the second `no` may be missing
 
 
 def test_a_connection_fails_where_it_failed() -> None:
