@@ -22,7 +22,7 @@ export PIP_USER := 0
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-demo: $(STAMP)  ## record, replay, verify and view sessions, without a cluster
+demo: $(STAMP)  ## record and replay an eval; record, replay, verify and view sessions; without network
 	@$(BIN)/python -m docs.demo
 
 test: $(STAMP)  ## run all tests; ARGS="-k name" runs some

@@ -1,4 +1,4 @@
-"""`make demo`: record, replay, verify and view sessions of ext-shell and ext-kubernetes.
+"""`make demo`: record an eval and sessions of ext-shell and ext-kubernetes, and replay, verify and view them.
 
 The commands are printed as a user types them. The requests are those of `cassettes/*_sessions.py`, sent by the host of
 `docs/examples`. The demo needs neither a cluster nor a network.
@@ -7,10 +7,14 @@ The commands are printed as a user types them. The requests are those of `casset
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import shutil
+import signal
+import socket
 import subprocess
 import sys
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, cast
@@ -21,7 +25,7 @@ from docs.examples.host import Host
 from ext_sdk.wire import RpcError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from cassettes.session import Step
 
@@ -32,6 +36,7 @@ HERE = Path("build/demo")
 TASK, GREETING = str(HERE / "task.yaml"), str(HERE / "greeting.yaml")
 STEPS = shell_sessions.SESSIONS["shell/eval-task"].steps
 GREETER = Path("docs/examples/greeter.py")
+BOOKING = Path("docs/examples/booking")
 FAILING, OFFLINE = "cassettes/kubernetes/failing.yaml", "cassettes/kubernetes/offline.yaml"
 
 
@@ -40,7 +45,7 @@ def main() -> int:
     shutil.rmtree(HERE, ignore_errors=True)
     workdir = HERE.absolute() / "workdir"
     workdir.mkdir(parents=True)
-    demo_steps = (record_and_replay, display, request_unrecorded, verify, replay_cluster, replay_http)
+    demo_steps = (run_eval, record_and_replay, display, request_unrecorded, verify, replay_cluster, replay_http)
     for number, step in enumerate(demo_steps, 1):
         title = (step.__doc__ or "").partition("\n")[0].rstrip(".")
         heading(f"{number}. {title}")
@@ -52,6 +57,18 @@ def main() -> int:
 
 
 # --- Steps. The first line of the docstring is the title; the result is True if the step did what it announces ----
+
+
+def run_eval(_: Path) -> bool:
+    """Record an eval with its model, agent, extension and service, and replay it without model and service."""
+    folder = HERE / "booking"
+    host = f"python -m docs.examples.run_task {folder}/eval.yaml"
+    copy_booking(folder, SCRIPTS / "ext-http")
+    with servers(folder):
+        recorded = show(f"ext-recorder run --wrap {folder}/eval.yaml {HERE}/eval -- {host}")
+    (folder / "ext-http").unlink()
+    print("# Now the model and the service are stopped, and ext-http is removed.")
+    return (recorded, show(f"ext-recorder run --mode none {HERE}/eval -- {host}")) == (0, 0)
 
 
 def record_and_replay(workdir: Path) -> bool:
@@ -107,6 +124,28 @@ def replay_http(_: Path) -> bool:
     for name, text in kubernetes_sessions.SESSIONS["kubernetes/offline"].files.items():
         (files / name).write_text(text)
     return show(f"ext-recorder verify --http --files {files} {OFFLINE} -- ext-kubernetes") == 0
+
+
+def copy_booking(folder: Path, program: Path) -> None:
+    """Copy the eval of docs/examples/booking, with free ports for its servers and this program as ext-http."""
+    shutil.copytree(BOOKING, folder)
+    with ExitStack() as stack:
+        for port in ("18644", "18645"):
+            holder = stack.enter_context(socket.create_server(("127.0.0.1", 0)))
+            for path in (file for file in folder.rglob("*.*") if file.is_file()):
+                path.write_text(re.sub(port, str(holder.getsockname()[1]), path.read_text()))
+    (folder / "ext-http").symlink_to(program)
+
+
+@contextmanager
+def servers(folder: Path) -> Iterator[None]:
+    """Run the servers of this copy."""
+    command = [sys.executable, str(folder / "servers.py")]
+    with subprocess.Popen(command, stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+        try:
+            yield
+        finally:
+            process.send_signal(signal.SIGTERM)
 
 
 # --- Output ---------------------------------------------------------------------------------------------------------

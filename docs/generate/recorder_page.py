@@ -33,9 +33,9 @@ HEAD = """\
 # ext-recorder
 
 The output of `ext-recorder --help` and `ext-recorder COMMAND --help`. Examples of all commands, with their output, are
-in [Cassettes](../cassettes.md) (record, replay, recover), [Working with cassettes](../recorder.md),
-[Testing](../testing.md) (shim, faults, sockets), [Protocols](../protocols.md) (lint) and
-[Conformance](../conformance.md). The [glossary](../glossary.md) defines the terms.
+in [Recording evals](../recording-evals.md) (run), [Cassettes](../cassettes.md) (record, replay, recover), [Working
+with cassettes](../recorder.md), [Testing](../testing.md) (shim, faults, sockets), [Protocols](../protocols.md) (lint)
+and [Conformance](../conformance.md). The [glossary](../glossary.md) defines the terms.
 """
 KEYS = """\
 

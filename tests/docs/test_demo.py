@@ -37,8 +37,10 @@ def test_the_demo_records_replays_verifies_a_changed_extension_and_makes_a_page(
     done = demo(copied(tmp_path))
     assert done.returncode == 0, done.stdout + done.stderr
     shown = re.findall(r"^\$ ext-recorder (\w+)", done.stdout, re.MULTILINE)
-    assert {"record", "replay", "show", "view", "verify"} <= set(shown)
+    assert {"run", "record", "replay", "show", "view", "verify"} <= set(shown)
     assert "bytes, the same, " in done.stdout
+    assert done.stdout.count("task     passed  book-a-trip") == 2
+    assert "; not paid: 2 model calls with 480 + 50 tokens" in done.stderr
     assert 'expected  "Hello, Ada!"\n          found     "Hi, Ada!"' in done.stdout
     assert "CrashLoopBackOff" in done.stdout
     assert "arguments differ from the closest one" in done.stderr

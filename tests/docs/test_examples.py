@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
+import signal
 import sys
 import tomllib
+from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import jsonschema
@@ -18,7 +22,6 @@ from tests.docs.running import run
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
 ALL = list(blocks())
 COPIED = ("README.md", "pyproject.toml", "cassettes", "docs", "tests")
@@ -31,8 +34,8 @@ def of_kind(*kinds: str) -> pytest.MarkDecorator:
 
 
 @pytest.fixture
-def checkout(tmp_path: Path) -> Path:
-    """Return a copy of the files that examples use, because they write to it."""
+def checkout(tmp_path: Path) -> Iterator[Path]:
+    """Return a copy of the files that examples use, because they write to it; stop servers of a failed example."""
     directory = tmp_path / "checkout"
     directory.mkdir()
     for name in COPIED:
@@ -42,7 +45,11 @@ def checkout(tmp_path: Path) -> Path:
             shutil.copytree(source, directory / name, ignore=ignored)
         else:
             shutil.copy(source, directory / name)
-    return directory
+    yield directory
+    for file in directory.glob("*.pid"):
+        with suppress(OSError):  # it has ended
+            if Path(f"/proc/{file.read_text().strip()}/cwd").readlink() == directory:
+                os.kill(int(file.read_text()), signal.SIGTERM)
 
 
 @pytest.mark.parametrize("block", ALL, ids=str)
