@@ -35,7 +35,7 @@ class Done(NamedTuple):
 
     Attributes:
         used: names and inputs of the other actions that were used.
-        told: output of the steps.
+        output: output of the steps.
         summary: text for the page of the job.
         report: folder to upload.
     """
@@ -43,13 +43,13 @@ class Done(NamedTuple):
     failed: bool
     outputs: dict[str, str]
     used: dict[str, dict[str, str]]
-    told: str
+    output: str
     summary: str
     report: Path
 
 
 class Runner:
-    """What a GitHub runner does with a composite action, as far as action.yml uses it.
+    """GitHub runner of a composite action, as far as action.yml uses its features.
 
     Args:
         workspace: folder of the checked-out repository.
@@ -73,14 +73,14 @@ class Runner:
         files = {name: self._temp / name for name in ("GITHUB_OUTPUT", "GITHUB_PATH", "GITHUB_STEP_SUMMARY")}
         for file in files.values():
             file.write_text("")
-        used, told, failed = {}, "", False
+        used, output, failed = {}, "", False
         for step in ACTION["runs"]["steps"]:
             if not self._applies(str(step.get("if", "")), values, failed=failed):
                 continue
             if "uses" in step:
                 used[step["uses"]] = {name: filled(text, values) for name, text in step["with"].items()}
                 continue
-            assert step["shell"] == "bash"  # required, and this is what it means:
+            assert step["shell"] == "bash"  # required; the arguments are those of the runner
             added = [*reversed(files["GITHUB_PATH"].read_text().split()), self._environ["PATH"]]
             environ = {name: filled(text, values) for name, text in step.get("env", {}).items()}
             done = subprocess.run(
@@ -95,14 +95,14 @@ class Runner:
                 check=False,
                 timeout=LIMIT_SECONDS,
             )  # fmt: skip
-            told += done.stdout
+            output += done.stdout
             failed = failed or done.returncode != 0
             if "id" in step:
                 pairs = (line.partition("=") for line in files["GITHUB_OUTPUT"].read_text().splitlines())
                 values |= {f"steps.{step['id']}.outputs.{name}": value for name, _, value in pairs}
         outputs = {name: filled(spec["value"], values) for name, spec in ACTION["outputs"].items()}
         summary = files["GITHUB_STEP_SUMMARY"].read_text()
-        return Done(failed, outputs, used, told, summary, self._temp / "ext-recorder-report")
+        return Done(failed, outputs, used, output, summary, self._temp / "ext-recorder-report")
 
     @staticmethod
     def _applies(condition: str, values: dict[str, str], *, failed: bool) -> bool:
@@ -169,8 +169,8 @@ def test_the_workflow_of_the_page_replays_the_eval_with_the_code_of_the_action(w
     (given,) = (step["with"] for step in job["steps"] if "/gevals-extensions@" in step["uses"])
     assert given["command"] == HOST
     done = runner.run(**given)
-    assert not done.failed, done.told
-    assert "task     passed  book-a-trip" in done.told
+    assert not done.failed, done.output
+    assert "task     passed  book-a-trip" in done.output
     assert (done.outputs, done.used) == ({"exit-code": "0"}, {})
     assert done.summary.startswith("### recordings/book-a-trip: passed\n````text\nchild http: 1 of 1 session\n")
     assert "; not paid: 2 model calls with 480 + 50 tokens" in done.summary
@@ -191,6 +191,7 @@ def test_a_replay_that_differs_fails_and_uploads_a_report(workspace: Path, tmp_p
     assert "differs from recorded interaction" in done.summary
     assert (done.report / "summary.txt").read_text() in done.summary
     assert (done.report / "book-a-trip" / "recording.yaml").is_file()
+    assert "book-a-trip" in (done.report / "recording.html").read_text()
 
 
 def test_the_output_of_the_command_is_in_the_log_and_not_in_the_report(tmp_path: Path) -> None:
@@ -198,7 +199,7 @@ def test_the_output_of_the_command_is_in_the_log_and_not_in_the_report(tmp_path:
     runner = Runner(tmp_path / "workspace", tmp_path / "temp", WITH_PROGRAMS)
     done = runner.run(folder="new", command="sh -c 'echo of-the-command >&2; exit 4'", mode="once", package="none")
     assert (done.failed, done.outputs) == (True, {"exit-code": "4"})
-    assert "of-the-command" in done.told
+    assert "of-the-command" in done.output
     assert "recorded new in" in (done.report / "summary.txt").read_text()
     assert "of-the-command" not in (done.report / "summary.txt").read_text() + done.summary
 
@@ -219,7 +220,7 @@ def test_wrong_inputs_fail_with_the_reason(given: dict[str, str], says: str, tmp
     (tmp_path / "workspace").mkdir()
     done = Runner(tmp_path / "workspace", tmp_path / "temp", WITH_PROGRAMS).run(package="none", **given)
     assert done.failed
-    assert says in done.told
+    assert says in done.output
     assert not (tmp_path / "workspace" / "new").exists()
 
 
@@ -229,8 +230,8 @@ def test_a_recording_made_by_the_action_has_the_words_of_the_command(tmp_path: P
     command = """python3 -c 'import sys; print(sys.argv[1:])'\n  "two words"  $GITHUB_OUTPUT_OF_NOBODY 'a|b'"""
     folders = {"folder": "new", "working-directory": "sub"}
     done = runner.run(mode="once", command=command, package="none", **folders, **{"python-version": "3.13"})
-    assert not done.failed, done.told
-    assert "['two words', 'a|b']" in done.told
+    assert not done.failed, done.output
+    assert "['two words', 'a|b']" in done.output
     assert done.used == {"actions/setup-python@v5": {"python-version": "3.13"}}
     recorded = yaml.safe_load((tmp_path / "workspace" / "sub" / "new" / "recording.yaml").read_text())
     assert recorded["command"][3:] == ["two words", "a|b"]
