@@ -64,6 +64,8 @@ class RunHeader(NamedTuple):
         recovered: what is missing because the run was interrupted, and `recover` has made this recording; "" if it is
             complete.
         rules: what need not match on replay, as it is in the file; `run.learn` reads and writes it.
+        pass_through: servers whose traffic was forwarded unrecorded.
+        environment: variables that a replay sets if they are missing: addresses of APIs, placeholders of their keys.
     """
 
     command: tuple[str, ...]
@@ -76,6 +78,8 @@ class RunHeader(NamedTuple):
     endpoints: Mapping[str, Mapping[str, int]] = {}
     recovered: str = ""
     rules: object = None
+    pass_through: tuple[str, ...] = ()
+    environment: Mapping[str, str] = {}
 
 
 def is_recording(folder: Path) -> bool:
@@ -90,7 +94,8 @@ def encode_header(header: RunHeader) -> str:
     values = {"recording": VERSION, **header._asdict(), "command": list(header.command)}
     values |= {"wrap": list(header.wrap), "children": [_entry(child) for child in header.children]}
     values["endpoints"] = [{"server": server, **counts} for server, counts in header.endpoints.items()]
-    values = {key: value for key, value in values.items() if value not in ([], "") and key != "rules"}
+    values["pass-through"] = list(values.pop("pass_through"))
+    values = {key: value for key, value in values.items() if value not in ([], "", {}) and key != "rules"}
     text: str = yaml.safe_dump(values, sort_keys=False, default_flow_style=None, width=1 << 20, allow_unicode=True)
     return TITLE + text
 
@@ -138,6 +143,8 @@ def read_header(folder: Path, name: str = HEADER) -> RunHeader:
         },
         str(values.get("recovered") or ""),
         values.get("rules"),
+        _words(values.get("pass-through")),
+        {str(name): str(value) for name, value in _mapping(values.get("environment")).items()},
     )
 
 
@@ -216,6 +223,10 @@ def _seconds_after(header: RunHeader, cassette: Path) -> float:
 def _entry(child: Child) -> dict[str, object]:
     entry = {"name": child.name, "command": list(child.command), "cassettes": list(child.cassettes)}
     return entry | ({"started": [round(each, 6) for each in child.started]} if child.started else {})
+
+
+def _mapping(value: object) -> dict[object, object]:
+    return value if isinstance(value, dict) else {}
 
 
 def _words(value: object) -> tuple[str, ...]:

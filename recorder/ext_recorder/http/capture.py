@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from ext_recorder.cassette.reader import Reader
@@ -80,6 +81,7 @@ class TrafficCapture:
         self.readings: dict[str, list[int]] = {}  # of the wall clock, by place
         self.problems: list[str] = []
         self.programs: list[str] = []  # run by the child, without the agent
+        self.passed: Counter[str] = Counter()  # connections to servers that were passed through
         self.addresses: set[str] = set()  # hosts and ports that were used
         self.traffic: dict[str, Traffic] = {}  # by endpoint
 
@@ -97,7 +99,7 @@ class TrafficCapture:
         wall = event.get("wall")
         for place, moments in wall.items() if isinstance(wall, dict) else ():
             self.readings.setdefault(self._cleaner.text(str(place)), []).extend(moments)
-        if event.get("k") in {INTERACTION, PIECE, "server"}:
+        if event.get("k") in {INTERACTION, PIECE, "server", "passed"}:
             self._from_proxy(event, data)
             return
         key = (peer.number, event.get("c"))
@@ -121,6 +123,8 @@ class TrafficCapture:
             interaction = self._arrivals.interaction(event, data)
             self.addresses |= {place_of(interaction), interaction.peer}
             self.add(interaction)
+        elif event["k"] == "passed":
+            self.passed[str(event["place"])] += 1
         elif isinstance(properties := event["properties"], dict):
             self.servers.setdefault(str(event["place"]), properties)
 

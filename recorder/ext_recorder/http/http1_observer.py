@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 MOST_READS = 200  # recorded of one response
 PREFACE = b"PRI * HTTP/2.0"
+SETTINGS = bytes([4, 0, 0, 0, 0, 0])  # type, flags and stream of the first frame of a server with HTTP/2
 HANDSHAKE = b"\x16\x03"  # TLS that bypasses the patches
 METHODS = b"GET POST PUT PATCH DELETE HEAD OPTIONS CONNECT TRACE".split()
 
@@ -202,6 +203,8 @@ class ResponseReader:
                 return False  # an incomplete response is recorded when the connection is closed
             if "switch" in str(error):
                 raise Unreadable("the server changes the protocol (101)") from error
+            if not self._interaction.status and data[3:9] == SETTINGS:
+                raise Unreadable("the server uses HTTP/2 without HTTP/1.1") from error
             raise Unreadable(f"the server returns invalid HTTP/1.1 ({error})") from error
 
     def cut(self) -> None:

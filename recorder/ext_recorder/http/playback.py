@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from collections import Counter
 from typing import TYPE_CHECKING
 
 import h11
@@ -43,6 +44,7 @@ class Playback:
         self._ended: dict[int, dict[str, object]] = {}  # reasons why connections were closed
         self.misses: list[str] = []
         self.programs: set[str] = set()  # run by the child, without the agent
+        self.passed: Counter[str] = Counter()  # connections to servers that are passed through
         self.count = 0
         self.readings: Mapping[str, list[int]] = {}  # of the wall clock, by place
 

@@ -103,7 +103,8 @@ def record(
     lines = [f"not recorded: {problem}" for problem in recording.problems]
     done = [] if lines or proxy else [f"recorded {path}: {count}"]
     traffic = {endpoint: (tuple(counts), ()) for endpoint, counts in recording.traffic.items()}
-    return WorkerOutcome(not lines, [*lines, *done], _unseen(recording.programs), traffic)
+    remarks = [*_unseen(recording.programs), *_passed(recording.passed)]
+    return WorkerOutcome(not lines, [*lines, *done], remarks, traffic)
 
 
 def _known(recording: TrafficCapture, epoch: int) -> dict[str, object]:
@@ -192,12 +193,19 @@ def replay(
         lines += store.never_played()
     counts = store.traffic() if proxy is not None else {}
     traffic = {endpoint: (tuple(recorded), tuple(played)) for endpoint, (recorded, played) in counts.items()}
-    return WorkerOutcome(not lines, [f"{path}: {line}" for line in lines], _unseen(sorted(playback.programs)), traffic)
+    remarks = [*_unseen(sorted(playback.programs)), *_passed(playback.passed)]
+    return WorkerOutcome(not lines, [f"{path}: {line}" for line in lines], remarks, traffic)
 
 
 def _unseen(programs: list[str]) -> list[str]:
     """Return a remark on programs that are not part of the recording."""
     return [f"not recorded: network traffic of {', '.join(programs)}, which the child ran"] if programs else []
+
+
+def _passed(places: Mapping[str, int]) -> list[str]:
+    """Return a remark on servers that were passed through."""
+    listed = [f"{place} ({count} connection{'s' if count > 1 else ''})" for place, count in sorted(places.items())]
+    return [f"passed through, not recorded: {', '.join(listed)}"] if listed else []
 
 
 def _clocks(recorded: object) -> dict[tuple[Call, str], list[list[int]]]:

@@ -4,5 +4,5 @@ session       record or replay: starts the worker and the command, and ends as t
 folder        the files of a recording, made next to the folder and renamed at the end
 wrap          copies of a host's configuration in which its children go through the recorder
 children      starts of these children: a cassette for each
-environment   the variables that lead programs to the proxy and make them trust it
+environment   the variables that lead programs to the proxy and make them trust it; node_proxy.cjs does this for Node
 """

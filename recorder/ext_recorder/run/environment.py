@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import urlsplit
@@ -11,29 +10,33 @@ from ext_recorder.http.proxy.client import Entry, origin_of
 from ext_recorder.http.proxy.service import Listener, open_listener
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
     from ext_recorder.http.proxy.upstream import Origin
 
 PROXY_NAMES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY")
-# Files with all certificates that a program trusts. The value is that of our bundle, which includes the user's.
+# Variables that take precedence over a proxy in the configuration file of a program.
+OWN_PROXY_NAMES = ("npm_config_proxy", "npm_config_https_proxy")
+# Files with the certificates that a program trusts, or trusts in addition. The value is that of our bundle, which
+# includes the user's, because servers that are passed through have their own certificates.
 BUNDLE_NAMES = (
     "SSL_CERT_FILE",  # OpenSSL, Go, Python, Ruby, Rust
+    "NODE_EXTRA_CA_CERTS",
     "REQUESTS_CA_BUNDLE",
     "CURL_CA_BUNDLE",
     "GIT_SSL_CAINFO",
     "CARGO_HTTP_CAINFO",
     "AWS_CA_BUNDLE",
     "PIP_CERT",
+    "npm_config_cafile",
     "NIX_SSL_CERT_FILE",
     "DENO_CERT",
     "HTTPLIB2_CA_CERTS",
+    "CLOUDSDK_CORE_CUSTOM_CA_CERTS_FILE",
     "GRPC_DEFAULT_SSL_ROOTS_FILE_PATH",
 )
-EXTRA_NAMES = ("NODE_EXTRA_CA_CERTS",)  # certificates in addition to those of the program
 
-
-# Variables with the base URL of a model API, for programs that ignore proxies: Go for loopback, old versions of Node.
+# Variables with the base URL of a model API, for programs that ignore proxies, such as those in Go for loopback.
 BASE_URLS = {
     "OPENAI_BASE_URL": "https://api.openai.com/v1",
     "ANTHROPIC_BASE_URL": "https://api.anthropic.com",
@@ -42,11 +45,31 @@ BASE_URLS = {
 }
 # Only changed if the user has set them.
 OTHER_BASE_URLS = (
-    "OPENAI_API_BASE", "GEMINI_BASE_URL", "MISTRAL_BASE_URL", "GROQ_BASE_URL", "DEEPSEEK_BASE_URL",
-    "OPENROUTER_BASE_URL", "XAI_BASE_URL", "CO_API_URL", "AZURE_OPENAI_ENDPOINT", "AZURE_OPENAI_BASE_URL",
-    "AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_BEDROCK", "AWS_ENDPOINT_URL_BEDROCK_RUNTIME", "HF_ENDPOINT",
-    "LITELLM_PROXY_API_BASE", "LLM_BASE_URL", "MODEL_BASE_URL",
+    "OPENAI_API_BASE", "GEMINI_BASE_URL", "GOOGLE_VERTEX_BASE_URL", "MISTRAL_BASE_URL", "GROQ_BASE_URL",
+    "DEEPSEEK_BASE_URL", "OPENROUTER_BASE_URL", "XAI_BASE_URL", "CO_API_URL", "AZURE_OPENAI_ENDPOINT",
+    "AZURE_OPENAI_BASE_URL", "ANTHROPIC_BEDROCK_BASE_URL", "ANTHROPIC_VERTEX_BASE_URL", "AWS_ENDPOINT_URL",
+    "AWS_ENDPOINT_URL_BEDROCK", "AWS_ENDPOINT_URL_BEDROCK_RUNTIME", "HF_ENDPOINT", "LITELLM_PROXY_API_BASE",
+    "LLM_BASE_URL", "MODEL_BASE_URL",
 )  # fmt: skip
+# Credentials without which clients of model APIs refuse to start. A replay gives a placeholder for those that were set.
+KEY_SUFFIX = "_API_KEY"
+KEYS = (
+    "ANTHROPIC_AUTH_TOKEN", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_BEARER_TOKEN_BEDROCK", "HF_TOKEN",
+    "OPENAI_ADMIN_KEY",
+)  # fmt: skip
+KEPT = (*BASE_URLS, *OTHER_BASE_URLS, "AWS_REGION", "AWS_DEFAULT_REGION", "OPENAI_API_VERSION", "OPENAI_ORG_ID")
+PLACEHOLDER = "ext-recorder"
+
+
+def kept_variables(environ: Mapping[str, str], clean: Callable[[str], str]) -> dict[str, str]:
+    """Return the variables of a recorded command that its replay needs, for the header: addresses, no credentials.
+
+    Args:
+        clean: replaces secrets.
+    """
+    kept = {name: clean(environ[name]) for name in KEPT if environ.get(name)}
+    keys = sorted(name for name in environ if (name.endswith(KEY_SUFFIX) or name in KEYS) and environ[name])
+    return kept | dict.fromkeys(keys, PLACEHOLDER)
 
 
 class BaseUrl(NamedTuple):
@@ -57,9 +80,14 @@ class BaseUrl(NamedTuple):
     listener: Listener
 
 
-def base_urls(environ: Mapping[str, str]) -> list[BaseUrl]:
-    """Open a listener for each server that is the base URL of a model API."""
-    urls = BASE_URLS | {name: environ[name] for name in (*BASE_URLS, *OTHER_BASE_URLS) if environ.get(name)}
+def base_urls(environ: Mapping[str, str], served: Collection[str]) -> list[BaseUrl]:
+    """Open a listener for each server that is the base URL of a model API.
+
+    Args:
+        served: hosts and ports on loopback that may be used. The command may itself start a server at a usual address.
+    """
+    usual = {name: url for name, url in BASE_URLS.items() if "//127." not in url or urlsplit(url).netloc in served}
+    urls = usual | {name: environ[name] for name in (*BASE_URLS, *OTHER_BASE_URLS) if environ.get(name)}
     listeners: dict[Origin, Listener] = {}
     found = []
     for name, url in urls.items():
@@ -73,30 +101,46 @@ def base_urls(environ: Mapping[str, str]) -> list[BaseUrl]:
 
 def user_bundles(environ: Mapping[str, str]) -> list[str]:
     """Return the files of certificates that the user's programs trust already."""
-    named = [environ[name] for name in (*BUNDLE_NAMES, *EXTRA_NAMES) if environ.get(name)]
+    named = [environ[name] for name in BUNDLE_NAMES if environ.get(name)]
     return [path for path in dict.fromkeys(named) if Path(path).is_file()]
 
 
-def variables(port: int, authority: str, bundle: str, bases: Sequence[BaseUrl]) -> dict[str, str]:
+def variables(
+    environ: Mapping[str, str], port: int, bundle: str, java: str, bases: Sequence[BaseUrl]
+) -> dict[str, str]:
     """Return the variables of a command whose traffic goes through the proxy.
 
     Args:
+        environ: of the user.
         port: of the proxy, on 127.0.0.1.
-        authority: file with our certificate.
-        bundle: file with ours and all others.
+        bundle: file with our certificate and all others.
+        java: the same as a trust store of Java.
         bases: base URLs with listeners of their own.
     """
     proxy = f"http://127.0.0.1:{port}"
-    values = dict.fromkeys((*PROXY_NAMES, *(name.lower() for name in PROXY_NAMES)), proxy)
-    values |= dict.fromkeys(("NO_PROXY", "no_proxy"), "")
+    values = dict.fromkeys((*PROXY_NAMES, *(name.lower() for name in PROXY_NAMES), *OWN_PROXY_NAMES), proxy)
+    values |= dict.fromkeys(("NO_PROXY", "no_proxy", "npm_config_noproxy"), "")
     values |= dict.fromkeys(BUNDLE_NAMES, bundle)
-    values |= dict.fromkeys(EXTRA_NAMES, authority)
     values |= {base.name: f"http://127.0.0.1:{base.listener.port}{base.path}" for base in bases}
-    values["NODE_USE_ENV_PROXY"] = "1"
-    options = os.environ.get("JAVA_TOOL_OPTIONS", "")
-    java = " ".join(f"-D{kind}.proxyHost=127.0.0.1 -D{kind}.proxyPort={port}" for kind in ("http", "https"))
-    values["JAVA_TOOL_OPTIONS"] = f"{options} {java} -Dhttp.nonProxyHosts=".strip()
+    values |= {"EXT_RECORDER_PROXY": f"127.0.0.1:{port}", "NODE_OPTIONS": _node_options(environ)}
+    values["JAVA_TOOL_OPTIONS"] = " ".join(
+        [
+            environ.get("JAVA_TOOL_OPTIONS", ""),
+            *(f"-D{kind}.proxyHost=127.0.0.1 -D{kind}.proxyPort={port}" for kind in ("http", "https")),
+            "-Dhttp.nonProxyHosts=",
+            f"-Djavax.net.ssl.trustStore={java} -Djavax.net.ssl.trustStoreType=PKCS12",
+        ]
+    ).strip()
     return values
+
+
+NODE_PRELOAD = Path(__file__).with_name("node_proxy.cjs")
+
+
+def _node_options(environ: Mapping[str, str]) -> str:
+    """Return options of Node with our preload before those of the user. Quotes are for a path with spaces."""
+    path = str(NODE_PRELOAD).replace("\\", "\\\\").replace('"', '\\"')
+    return f'--require "{path}" {environ.get("NODE_OPTIONS", "")}'.strip()
 
 
 LISTENING = "0A"  # state of a socket in /proc/net/tcp

@@ -20,7 +20,8 @@ from ext_recorder.errors import RecorderError, UsageError
 from ext_recorder.http.controller import WorkerProcess
 from ext_recorder.http.inject.ext_recorder_agent.channel import SOCKET
 from ext_recorder.http.interaction_store import DIFFERS
-from ext_recorder.http.proxy.service import BUNDLE_FILE, CA_FILE, ProxyOptions, open_listener
+from ext_recorder.http.proxy.service import BUNDLE_FILE, CA_FILE, JAVA_FILE, ProxyOptions, open_listener
+from ext_recorder.http.proxy.upstream import ParentProxies
 from ext_recorder.http.reader import end_values
 from ext_recorder.http.request_matching import RequestRules
 from ext_recorder.http.traffic_counts import Traffic
@@ -31,7 +32,7 @@ from ext_recorder.posix.signals import Signals, signal_name
 from ext_sdk.core import __version__
 
 from .children import ChildOptions, Children
-from .environment import base_urls, open_ports, user_bundles, variables
+from .environment import base_urls, kept_variables, open_ports, user_bundles, variables
 from .folder import UNKNOWN, RecordingFolder, same_command, traffic_of
 from .kubeconfig import Kubeconfig, of_environment
 from .learn import Learner, of_option, rules_of
@@ -65,6 +66,7 @@ class RunOptions(NamedTuple):
         ignore, mask, match_on, exact: rules for equal requests, in addition to those of the recording.
         learn: replay, and propose rules for requests that differ.
         children: on stdio.
+        pass_through: servers whose traffic is forwarded unrecorded.
     """
 
     mode: str = "once"
@@ -76,6 +78,7 @@ class RunOptions(NamedTuple):
     exact: bool = False
     learn: bool = False
     children: ChildOptions = ChildOptions()
+    pass_through: tuple[str, ...] = ()
 
     def matching(self, rules: Sequence[Rule] = ()) -> RequestRules:
         """Return the rules for equal requests, with those of a recording. Raises UsageError."""
@@ -111,8 +114,13 @@ def _record(folder: RecordingFolder, command: Sequence[str], options: RunOptions
     redactor = redaction.redactor()
     kept = tuple(redactor.redact(word.encode()).decode() for word in command)
     started, recorded = time.monotonic(), time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    parents = ParentProxies(os.environ)
+    parents.check()
     known = tuple(Child(name) for name in wrapping.commands if children.is_wanted(name))
-    header = RunHeader(kept, __version__, recorded, 0.0, UNKNOWN, options.children.wrap, known)
+    header = RunHeader(kept, __version__, recorded, 0.0, UNKNOWN, options.children.wrap, known)._replace(
+        pass_through=options.pass_through,
+        environment=kept_variables(os.environ, lambda text: redactor.redact(text.encode()).decode()),
+    )
     partial = folder.begin(header)
     if folder.left_behind:
         left = folder.left_behind
@@ -120,6 +128,7 @@ def _record(folder: RecordingFolder, command: Sequence[str], options: RunOptions
             [f"{left}: an earlier recording was interrupted; to make a recording of it: ext-recorder recover {left}"]
         )
     session = Session(of_environment(os.environ), has_children=bool(wrapping.commands))
+    session.proxy = session.proxy._replace(parents=parents, pass_through=options.pass_through)
 
     def work(context: WorkerContext) -> WorkerOutcome:
         from ext_recorder.http.worker import record
@@ -188,13 +197,14 @@ def _replay(folder: RecordingFolder, command: Sequence[str], options: RunOptions
     if options.mode == "none":
         reason = isolate()
         remarks.append(f"not isolated from the network: {reason}" if reason else "without any network but loopback")
-    if header.recovered:
-        remarks.append(f"{folder.path} was recovered from an interrupted run; {header.recovered}")
-    if folder.partial.exists():
-        remarks.append(
-            f"{folder.partial} is a later recording that was interrupted: remove it, or recover it with -o NAME"
-        )
-    session = Session(Kubeconfig([(end_values(traffic_of(folder.path)).get("kubeconfig", ""), folder.path)]))
+    kubeconfig = Kubeconfig([(str(end_values(traffic_of(folder.path)).get("kubeconfig") or ""), folder.path)])
+    served = {endpoint.partition("://")[2] for endpoint in header.endpoints}
+    session = Session(kubeconfig, recorded=header.environment, served=served)
+    pass_through = tuple(dict.fromkeys((*header.pass_through, *options.pass_through)))
+    if options.mode != "none":
+        session.proxy = session.proxy._replace(parents=ParentProxies(os.environ), pass_through=pass_through)
+        pass_through = ()
+    remarks += _remarks(folder, header, pass_through)
     misses: list[str] = []
 
     def work(context: WorkerContext) -> WorkerOutcome:
@@ -232,6 +242,24 @@ def _replay(folder: RecordingFolder, command: Sequence[str], options: RunOptions
     exit_like(ended.status)
 
 
+def _remarks(folder: RecordingFolder, header: RunHeader, missing: Sequence[str]) -> list[str]:
+    """Return remarks on a recording that is replayed.
+
+    Args:
+        missing: servers that were passed through, and cannot be reached now.
+    """
+    remarks = []
+    if missing:
+        remarks.append(f"not reachable without network: {', '.join(missing)}, passed through in the recording")
+    if header.recovered:
+        remarks.append(f"{folder.path} was recovered from an interrupted run; {header.recovered}")
+    if folder.partial.exists():
+        remarks.append(
+            f"{folder.partial} is a later recording that was interrupted: remove it, or recover it with -o NAME"
+        )
+    return remarks
+
+
 class Session:
     """Listeners of one run, and the environment of its command.
 
@@ -239,14 +267,26 @@ class Session:
         kubeconfig: of the command.
         has_children: children are recorded that are not there on replay, nor are the servers that they run: these are
             recorded, too. A server of the command itself, on another port each time, is passed on replay.
+        recorded: variables of the recorded command, for those that are not set any more.
+        served: hosts and ports in the recording; None when recording.
     """
 
-    def __init__(self, kubeconfig: Kubeconfig, *, has_children: bool = False) -> None:
-        outside = None if has_children else open_ports()  # before our own
+    def __init__(
+        self,
+        kubeconfig: Kubeconfig,
+        *,
+        has_children: bool = False,
+        recorded: Mapping[str, str] | None = None,
+        served: Collection[str] | None = None,
+    ) -> None:
+        ports = open_ports()  # before our own
+        outside = None if has_children else ports
+        self._environ = dict(recorded or {}) | os.environ
         self._main = open_listener()
         self._kubeconfig = kubeconfig
         self._routes = kubeconfig.routes()
-        self._bases = base_urls(os.environ)
+        served = {f"127.0.0.1:{port}" for port in ports or ()} if served is None else served
+        self._bases = base_urls(self._environ, served)
         listeners = [self._main, *(route.listener for route in self._routes)]
         listeners += {id(base.listener): base.listener for base in self._bases}.values()  # several may share one
         self.proxy = ProxyOptions(listeners, user_bundles(os.environ), outside)
@@ -257,11 +297,15 @@ class Session:
         Args:
             folder: of the session, with the certificates; gets the kubeconfig.
         """
-        added = variables(self._main.port, str(folder / CA_FILE), str(folder / BUNDLE_FILE), self._bases)
+        bundle, java = str(folder / BUNDLE_FILE), str(folder / JAVA_FILE)
+        added = variables(self._environ, self._main.port, bundle, java, self._bases)
+        added = {name: value for name, value in self._environ.items() if name not in os.environ} | added
         if self._routes:
             file = folder / KUBECONFIG
             file.write_text(self._kubeconfig.rewritten(self._routes, (folder / CA_FILE).read_bytes()))
             added["KUBECONFIG"] = str(file)
+            # Of kubectl and helm: what they have found out about an address that another run had must not be used.
+            added["KUBECACHEDIR"] = str(folder / "kube-cache")
         return added
 
 

@@ -59,6 +59,13 @@ LEARN = Option(
     "UUIDs, counters, paths, ports.",
     key=False,
 )
+PASS_THROUGH = Option(
+    "pass-through",
+    "Server whose traffic is forwarded unrecorded, as bytes: HOST with its subdomains, HOST:PORT, *.SUFFIX. For HTTP/2 "
+    "without HTTP/1.1 (gRPC), and programs with certificates of their own. Repeatable. Default on replay: as recorded.",
+    "HOST",
+    many=True,
+)
 IGNORE = ignore("JSON pointer to a value in messages of children, such as /params/args/seed, or in HTTP requests")
 # Ports of loopback: hosts run servers of their own, such as MCP servers for an agent, at other ports each time.
 OWN_PORTS = r"(?<=//127\.0\.0\.1:)\d+|(?<=//localhost:)\d+|(?<=//\[::1\]:)\d+"
@@ -90,6 +97,7 @@ def run(values: Values) -> int:
         exact=bool(values["exact"]),
         learn=bool(values["learn"]),
         children=ChildOptions(values["wrap"], values["real"], values["only"], children),
+        pass_through=values["pass-through"],
     )
     run_command(value_of(values, "FOLDER"), command, options)
 
@@ -142,6 +150,7 @@ anything is written to disk; --redact and --redact-except adjust this.
         WRAP,
         REAL,
         ONLY,
+        PASS_THROUGH,
         BIND,
         *REDACTING,
         ORDER,

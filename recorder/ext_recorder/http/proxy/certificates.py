@@ -10,6 +10,7 @@ from __future__ import annotations
 import datetime as dt
 import ipaddress
 import ssl
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 ORGANIZATION = "ext-recorder"
 # OpenSSL's codes of verification, X509_V_ERR_….
 _DEFECTS: dict[int, Defect] = {9: "not-yet-valid", 10: "expired", 62: "name", 64: "name"}
+PEM_END = b"-----END CERTIFICATE-----"
 OTHER_NAME = "other.invalid"
 SYSTEM_BUNDLES = ("/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/cert.pem")
 
@@ -57,7 +59,7 @@ class Authority:
         if context is None:
             context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
             context.minimum_version = ssl.TLSVersion.TLSv1_2
-            context.set_alpn_protocols(["http/1.1"])
+            context.set_alpn_protocols(["http/1.1", "h2"])  # h2 for programs that offer nothing else: they are refused
             self._certificate(name, defect).configure_cert(context)
             self._contexts[name, defect] = context
         return context
@@ -70,8 +72,10 @@ class Authority:
         if defect == "untrusted":
             self._unknown = self._unknown or trustme.CA(organization_name="unknown")
             authority = self._unknown
+        # Kubeconfigs and base URLs lead to listeners on loopback.
+        names = [OTHER_NAME] if defect == "name" else list(dict.fromkeys([name, "127.0.0.1"]))
         return authority.issue_cert(
-            OTHER_NAME if defect == "name" else name,
+            *names,
             common_name=None if _is_address(name) else name[:64],
             organization_name=ORGANIZATION,
             not_before=now + dt.timedelta(days=30) if defect == "not-yet-valid" else None,
@@ -85,6 +89,26 @@ def _is_address(name: str) -> bool:
     except ValueError:
         return False
     return True
+
+
+def java_trust_store(certificates: bytes) -> bytes:
+    """Return certificates as a trust store of Java, in the format PKCS12, without a password.
+
+    Args:
+        certificates: PEM.
+    """
+    import warnings
+
+    from cryptography import x509
+    from cryptography.hazmat.primitives.serialization import NoEncryption, pkcs12
+
+    entries = []
+    for number, part in enumerate(certificates.split(PEM_END)[:-1]):
+        with suppress(ValueError), warnings.catch_warnings():  # old authorities break rules that OpenSSL ignores
+            warnings.simplefilter("ignore")
+            certificate = x509.load_pem_x509_certificate(part + PEM_END)
+            entries.append(pkcs12.PKCS12Certificate(certificate, str(number).encode()))
+    return pkcs12.serialize_java_truststore(entries, NoEncryption())
 
 
 def bundle(own: bytes, files: Iterable[str]) -> bytes:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import socket
+import struct
+from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 from urllib.parse import urlsplit
 
 import h11
 
+from ext_recorder.http.event_loop import READ
 from ext_recorder.http.http1_observer import request_of
 from ext_recorder.http.responses import RequestReader
 
@@ -14,7 +18,6 @@ from .streams import HELLO, Stream
 from .upstream import Origin, Trust
 
 if TYPE_CHECKING:
-    import socket
     import ssl
     from collections.abc import Callable, Mapping
 
@@ -23,6 +26,9 @@ if TYPE_CHECKING:
 
 # Headers of a request that are for the proxy, or would lead to traffic that can't be recorded.
 DROPPED = frozenset({"proxy-connection", "proxy-authorization", "sec-websocket-extensions", "http2-settings"})
+LISTENER = b"ext-recorder-listener"  # header of CONNECT: the program connects to a port of its own for the tunnel
+PREFACE = b"PRI * HTTP/2.0\r\n"  # of HTTP/2
+CLAIM_S = 30.0  # until the program has connected to that port
 READABLE_ENCODINGS = ("gzip", "x-gzip", "deflate", "identity")  # in which secrets can be found
 
 
@@ -95,6 +101,9 @@ class Routing(Protocol):
     def route(self, origin: Origin) -> Entry | None:
         """Return the reverse route that listens at an address; None if none does."""
 
+    def passes(self, origin: Origin) -> bool:
+        """Return True if traffic with a server is passed through without reading it."""
+
     def problem(self, text: str) -> None:
         """Report traffic that can't be recorded, or answered."""
 
@@ -112,6 +121,9 @@ class Client:
 
     def __init__(self, loop: EventLoop, sock: socket.socket, entry: Entry, routing: Routing) -> None:
         self.stream = Stream(loop, sock, self)
+        self._loop = loop
+        self._listener: socket.socket | None = None  # for the one connection that uses the tunnel
+        self._has_listener = False
         self._entry = entry
         self._routing = routing
         self._backend: Backend | None = None
@@ -130,15 +142,21 @@ class Client:
 
     def tunnel_opened(self) -> None:
         """Report to the program that its tunnel is open."""
-        self.stream.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
         if self._reader.rest:
             self._routing.problem("a program sent data before its tunnel was open")
             self.stream.reset()
-            return
+        elif self._has_listener:
+            self._listen()
+        else:
+            self.stream.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
+            self._use_tunnel()
+
+    def _use_tunnel(self) -> None:
         self._reader = RequestReader()
         self._is_tunnel = True
         self._is_blocked = False
-        self.stream.on_first_byte = self._begin_tunnel
+        if self._raw is None:
+            self.stream.on_first_byte = self._begin_tunnel
         self.stream.resume()
 
     def start_tls(self, context: ssl.SSLContext) -> None:
@@ -162,14 +180,20 @@ class Client:
     def switch(self, take: Callable[[bytes], None]) -> None:
         """Give all further data to a function, from that on which has been read already."""
         self._raw = take
+        self.stream.on_first_byte = None
         if rest := self._reader.rest:
             take(rest)
         self.stream.resume()
 
-    def refuse(self, status: int, reason: str, text: str) -> None:
-        """Respond that a server can't be reached, and close the connection."""
+    def refuse(self, status: int, reason: str, text: str, code: str = "") -> None:
+        """Respond that a server can't be reached, and close the connection.
+
+        Args:
+            code: of the error, such as ECONNREFUSED.
+        """
         body = f"ext-recorder: {text}\n".encode()
         head = f"HTTP/1.1 {status} {reason}\r\nContent-Type: text/plain\r\nContent-Length: {len(body)}\r\n"
+        head += f"Ext-Recorder-Errno: {code}\r\n" if code else ""
         self.stream.write(f"{head}Connection: close\r\n\r\n".encode() + body)
         self._is_over = True
         self.stream.end()
@@ -182,6 +206,9 @@ class Client:
             self._raw(data)
             return
         if self._is_over:
+            return
+        if data.startswith(PREFACE):
+            self._refuse_http2()
             return
         try:
             self._reader.receive(data)
@@ -199,8 +226,11 @@ class Client:
         """Process the end of the TLS handshake with the program."""
         if error is not None:
             self._gone(error)
+        elif stream.tls is not None and stream.tls.selected_alpn_protocol() == "h2":
+            self._refuse_http2()
 
     def _gone(self, error: OSError | None) -> None:
+        self._close_listener()
         if self._backend is not None:
             self._backend.gone(self, error)
 
@@ -208,6 +238,39 @@ class Client:
         """Continue the back end."""
         if self._backend is not None:
             self._backend.client_drained(self)
+
+    # --- Tunnel at a port of its own ---------------------------------------------------------------------------------
+
+    def _listen(self) -> None:
+        """Send a port to the program. The connection to it replaces this one.
+
+        So a program can use the tunnel without HTTP on its connection first, see `run/node_proxy.cjs`.
+        """
+        self._listener = listener = socket.create_server(("127.0.0.1", 0), backlog=1)
+        listener.settimeout(0)
+        self._loop.watch(listener.fileno(), READ, lambda _: self._accept(listener))
+        self._loop.after(CLAIM_S, lambda: self._unclaimed(listener))
+        self.stream.write(f"HTTP/1.1 200 OK\r\nExt-Recorder-Port: {listener.getsockname()[1]}\r\n\r\n".encode())
+        self.stream.resume()
+
+    def _accept(self, listener: socket.socket) -> None:
+        with suppress(OSError):
+            sock, _ = listener.accept()
+            self._close_listener()
+            self.stream.end()
+            self.stream = Stream(self._loop, sock, self)
+            self._use_tunnel()
+
+    def _unclaimed(self, listener: socket.socket) -> None:
+        if self._listener is listener:
+            self._gone(None)
+            self.stream.close()
+
+    def _close_listener(self) -> None:
+        if self._listener is not None:
+            self._loop.unwatch(self._listener.fileno())
+            self._listener.close()
+            self._listener = None
 
     # --- Requests ----------------------------------------------------------------------------------------------------
 
@@ -221,10 +284,11 @@ class Client:
     def _begin_tunnel(self, byte: int) -> None:
         assert self._origin is not None
         if byte == HELLO:
-            self._origin = self._server = self._origin._replace(scheme="https")
+            self._origin = self._origin._replace(scheme="https")
+            self._server = self._origin if self._backend is not None else None
             self.stream.pause()
             self._backend_for(self._origin).secure(self, self._origin)
-        else:
+        elif self._entry.origin is None:
             self._origin = self._server = self._origin._replace(scheme="http")
 
     def _advance(self) -> None:
@@ -252,9 +316,13 @@ class Client:
             if not host or not port.isdigit() or self._origin is not None:
                 self.refuse(400, "Bad Request", "CONNECT expects HOST:PORT")
                 return
+            self._has_listener = any(name == LISTENER for name, _ in event.headers)
             self._origin = Origin("https", host.strip("[]"), int(port))
-            if (route := self._routing.route(self._origin)) is not None:
+            route = self._routing.route(self._origin)
+            if route is not None:  # its server is connected for the first request
                 self._entry, self._origin = route, route.origin or self._origin
+                self.tunnel_opened()
+                return
             self._backend_for(self._origin).open_tunnel(self, self._origin)
             return
         origin = self._origin or origin_of(event.target.decode("latin-1"))
@@ -273,7 +341,7 @@ class Client:
             target = (url.path or "/") + (f"?{url.query}" if url.query else "")
         headers = outgoing_headers(
             [(name.decode("latin-1"), value.decode("latin-1")) for name, value in event.headers.raw_items()],
-            None if self._is_tunnel else origin.authority,
+            None if self._is_tunnel and self._entry.origin is None else origin.authority,
             entry,
         )
         interaction = request_of(event, origin.authority, tunnel=origin.authority, tls=origin.scheme == "https")
@@ -284,9 +352,23 @@ class Client:
         chunked = any(name.lower() == "transfer-encoding" for name, _ in headers)
         return Request(origin, interaction, "\r\n".join(lines).encode("latin-1"), chunked, self._reader.waits)
 
+    def _refuse_http2(self) -> None:
+        """Report a program that uses HTTP/2 only, and end its connection with an error of HTTP/2."""
+        place = self._origin.place if self._origin else "the proxy"
+        text = f"{place}: HTTP/2 without HTTP/1.1, such as gRPC, can't be recorded"
+        if self._origin is not None:
+            text += f"; --pass-through {self._origin.host} forwards it unrecorded"
+        self._routing.problem(text)
+        self._is_over = True
+        self.stream.write(http2_refusal(f"ext-recorder: {text}"))
+        self.stream.end()
+
     def _invalid(self, error: Exception) -> None:
         place = self._origin.place if self._origin else "the proxy"
-        self._routing.problem(f"to {place}: the program sends invalid HTTP/1.1 ({error})")
+        text = f"to {place}: the program sends invalid HTTP/1.1 ({error})"
+        if self._is_tunnel and self._origin is not None:
+            text += f"; --pass-through {self._origin.host} forwards another protocol unrecorded"
+        self._routing.problem(text)
         self.refuse(400, "Bad Request", f"not valid HTTP/1.1: {error}")
 
 
@@ -299,6 +381,19 @@ def origin_of(url: str) -> Origin | None:
         return Origin(parts.scheme, parts.hostname, parts.port or (443 if parts.scheme == "https" else 80))
     except ValueError:
         return None
+
+
+def http2_refusal(text: str) -> bytes:
+    """Return the frames SETTINGS and GOAWAY of HTTP/2 (RFC 9113), the latter with a text for the user.
+
+    The error is INTERNAL_ERROR: HTTP_1_1_REQUIRED would be exact, but gRPC aborts the process because of it.
+    """
+    settings, goaway, internal_error = 4, 7, 2
+    data = struct.pack(">II", 0, internal_error) + text.encode()
+    return b"".join(
+        struct.pack(">I", len(payload))[1:] + struct.pack(">BBI", kind, 0, 0) + payload
+        for kind, payload in ((settings, b""), (goaway, data))
+    )
 
 
 def outgoing_headers(headers: Headers, host: str | None, entry: Entry) -> Headers:

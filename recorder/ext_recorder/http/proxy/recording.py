@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 from wsproto.utilities import RemoteProtocolError
 
 from ext_recorder.http.http1_observer import SWITCHING, ResponseReader, Unreadable, forget_reads
-from ext_recorder.http.inject.ext_recorder_agent.errors import described
+from ext_recorder.http.inject.ext_recorder_agent.errors import described, error_code
 from ext_recorder.http.interaction import CONNECT, TCP, TLS, Interaction
 
 from .upstream import Upstream
@@ -22,10 +22,12 @@ if TYPE_CHECKING:
     from .certificates import Authority
     from .client import Client, Request
     from .streams import Stream
-    from .upstream import Origin, Trust
+    from .upstream import Origin, ParentProxies, Trust
 
 SERVER_CLOSED = {"type": "ServerClosed", "errno": None, "message": "the server ended the connection"}
 GAVE_UP = {"type": "GaveUp", "errno": None, "message": "the child did not wait for an answer"}
+
+SPDY_REMEDY = "; kubectl 1.31 and later use WebSocket, as do 1.29 and 1.30 with KUBECTL_REMOTE_COMMAND_WEBSOCKETS=true"
 
 
 class Recipient(Protocol):
@@ -72,6 +74,8 @@ class RecordingContext(NamedTuple):
         feed: receives each complete interaction, and what can't be recorded.
         started: zero of the recording's clock, on the monotonic clock.
         connections: those that are open.
+        parents: proxies of the user.
+        is_raw: bytes in tunnels are forwarded as they are, without TLS in between.
     """
 
     loop: EventLoop
@@ -80,6 +84,8 @@ class RecordingContext(NamedTuple):
     feed: Recipient
     started: float
     connections: set[RecordedConnection]
+    parents: ParentProxies
+    is_raw: bool = False
 
     def now(self) -> float:
         """Return the seconds since the start."""
@@ -129,6 +135,8 @@ class RecordedConnection:
         """Send the head of a request, on a new connection if there is none to this server."""
         self._is_shaking = False
         self._request = request
+        if self._purpose == "tunnel" and self._upstream is not None:  # without TLS
+            self._purpose, self._upstream.origin = "request", request.origin
         request.interaction.time = self._context.now()
         if (
             self._stream is None
@@ -163,8 +171,8 @@ class RecordedConnection:
 
     def gone(self, client: Client, error: OSError | None) -> None:
         """Close the connection to the server; record what there is."""
-        if error is not None and self._is_shaking:
-            self._handshake_failed(error)
+        if self._is_shaking:
+            self._refused_by_program(error)
         self.cut()
         if self._upstream is not None:
             self._upstream.close()
@@ -191,16 +199,19 @@ class RecordedConnection:
         self._stream = None
         self._is_raw = False
         client.stream.pause()
-        self._upstream = Upstream(self._context.loop, origin, self._context.trust, self)
+        parent = self._context.parents.of(origin)
+        self._upstream = Upstream(self._context.loop, origin, self._context.trust, self, parent)
         self._upstream.connect()
 
     def connected(self, upstream: Upstream) -> None:
         """Continue after the connection was opened."""
         if self._purpose == "tunnel":
+            if self._context.is_raw:
+                self._is_raw = True
+                self._client.switch(self._from_client)
             self._client.tunnel_opened()
-            upstream.hand_over(self)  # a tunnel without TLS uses it as it is
-            self._stream = upstream.stream
-            self._stream.resume() if self._stream else None
+            self._stream = upstream.hand_over(self)  # a tunnel without TLS uses it as it is
+            self._stream.resume()
         elif upstream.origin.scheme == "https":
             upstream.start_tls(upstream.origin.host)
         else:
@@ -228,21 +239,25 @@ class RecordedConnection:
         if self._purpose == "tls":
             self._client.stream.reset()
         else:
-            self._client.refuse(502, "Bad Gateway", f"{upstream.origin.place}: {error.strerror or error}")
+            text = f"{upstream.origin.place}: {error.strerror or error}"
+            self._client.refuse(502, "Bad Gateway", text, error_code(described(error)))
 
     def _ready(self, upstream: Upstream) -> None:
         self._stream = upstream.hand_over(self)
         self._stream.resume()
         self._send_head(self._client)
 
-    def _handshake_failed(self, error: OSError) -> None:
-        """Report a program that has refused our certificate, unless it has refused the defect of the real one."""
+    def _refused_by_program(self, error: OSError | None) -> None:
+        """Report a program that has refused our certificate, unless it has refused the defect of the real one.
+
+        Some programs verify after the handshake, and just close the connection.
+        """
         upstream = self._upstream
         if upstream is None:
             return
         if upstream.defect:
             self._context.feed.server(upstream.origin.place, {"defect": upstream.defect})
-        else:
+        elif "ALERT" in (getattr(error, "reason", None) or ""):
             self._context.feed.problem(
                 f"{upstream.origin.place}: the program does not trust the certificate of the recorder ({error})"
             )
@@ -258,7 +273,7 @@ class RecordedConnection:
         if (tls := self._stream.tls) is not None:
             interaction.tls = _properties(tls, self._upstream.defect)
         self._client = client
-        self._stream.write(self._request.head)
+        self._stream.write(self._upstream.head(self._request.head))
         self._response = ResponseReader(interaction)
         client.proceed()
 
@@ -322,7 +337,8 @@ class RecordedConnection:
         assert self._stream is not None
         if not is_websocket(now):
             name = next((value for name, value in now.headers if name.lower() == "upgrade"), "another protocol")
-            self._not_recorded(f"the connection becomes one of {name}")
+            remedy = SPDY_REMEDY if name.upper().startswith("SPDY/") else ""
+            self._not_recorded(f"the connection becomes one of {name}, which is not recorded{remedy}")
             return
         assert now.body is not None
         self._socket = WebSocketObserver(now.body, self._context.now)
@@ -331,7 +347,7 @@ class RecordedConnection:
         client.switch(self._from_client)
 
     def _from_client(self, data: bytes) -> None:
-        """Forward data of a WebSocket, then observe it."""
+        """Forward data of another protocol, then observe it if it is WebSocket."""
         if self._stream is None:
             return
         self._stream.write(data)
@@ -361,9 +377,8 @@ class RecordedConnection:
         self._context.feed.problem(f"{now.method} {now.uri}: {reason}" if now else reason)
         self._request = self._response = self._socket = None
         self._is_raw = True
-        stream = self._stream
-        if stream is not None:
-            self._client.switch(stream.write)
+        if self._stream is not None:
+            self._client.switch(self._from_client)
 
 
 def _properties(tls: ssl.SSLSocket, defect: str) -> dict[str, str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ext_recorder.http.inject.ext_recorder_agent.errors import error_code
 from ext_recorder.http.interaction import TCP, TLS, Body
 from ext_recorder.http.responses import CONTINUE
 
@@ -18,7 +19,9 @@ if TYPE_CHECKING:
     from .client import Client, Request
     from .upstream import Origin
 
-RESETS = frozenset({"ConnectionResetError", "BrokenPipeError", "ConnectionAbortedError"})
+# Errors of the server's connection after which the recorder has reset that of the program. The TLS library reports one
+# of its own if the server closes the connection without the end of TLS.
+RESETS = frozenset({"ConnectionResetError", "BrokenPipeError", "ConnectionAbortedError", "SSLEOFError", "SSLError"})
 DEFECTS: dict[str, Defect] = {name: name for name in ("untrusted", "expired", "not-yet-valid", "name")}
 
 
@@ -107,6 +110,7 @@ class ReplayedConnection:
         if failure is None:
             return False
         self._playback.count += 1
-        reason = (failure.error or {}).get("message") or "the connection failed in the recording"
-        client.refuse(502, "Bad Gateway", f"{origin.place}: {reason}")
+        error = failure.error or {}
+        reason = error.get("message") or "the connection failed in the recording"
+        client.refuse(502, "Bad Gateway", f"{origin.place}: {reason}", error_code(error))
         return True

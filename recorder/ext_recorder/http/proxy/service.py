@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, NamedTuple
 from ext_recorder.http.event_loop import READ, EventLoop
 from ext_recorder.http.inject.ext_recorder_agent.channel import SOCKET, frame
 
-from .certificates import Authority, bundle
+from .certificates import Authority, bundle, java_trust_store
 from .client import Client, Entry
 from .recording import RecordedConnection, RecordingContext, Unrecorded
 from .replaying import ReplayedConnection
 from .streams import Stream
 from .transfer import frames_of
-from .upstream import Trust
+from .upstream import ParentProxies, Trust, is_listed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
@@ -31,7 +31,8 @@ if TYPE_CHECKING:
     from .upstream import Origin
 
 BACKLOG = 512  # connections that wait
-CA_FILE, BUNDLE_FILE = "ca.pem", "bundle.pem"  # in the folder of the session: our authority; ours and all others
+# In the folder of the session: our authority; ours and all others, as PEM and for Java.
+CA_FILE, BUNDLE_FILE, JAVA_FILE = "ca.pem", "bundle.pem", "bundle.p12"
 
 
 class Listener(NamedTuple):
@@ -50,39 +51,65 @@ class ProxyOptions(NamedTuple):
         trusted: files of certificates that the user's programs trust.
         outside: ports on this machine that were open before the command: of services that are recorded. Others belong
             to the command itself, and are passed. None if they are not known: all are recorded.
+        parents: proxies of the user.
+        pass_through: servers whose traffic is forwarded unrecorded, as in NO_PROXY.
     """
 
     listeners: Sequence[Listener]
     trusted: Sequence[str] = ()
     outside: Collection[int] | None = None
+    parents: ParentProxies = ParentProxies({})
+    pass_through: Sequence[str] = ()
+
+
+class Backends(NamedTuple):
+    """Makers of back ends, each called with the certificates of the server, if it has its own.
+
+    Attributes:
+        recorded: of a server that is recorded, or replayed.
+        own: of a server of the command.
+        through: of a server that is passed through.
+    """
+
+    recorded: Callable[[Trust | None], Backend]
+    own: Callable[[Trust | None], Backend]
+    through: Callable[[Trust | None], Backend]
 
 
 class ProxyRouting:
-    """Chooses between the recording and a server of the command itself.
+    """Chooses between the recording, a server of the command itself, and a server that is passed through.
 
     Args:
-        backend: makes the back end of a server that is recorded.
-        passed: makes that of a server of the command.
         is_own: returns True for a server of the command.
+        note: receives each server that is passed through, as host and port.
         problem: receives a text about traffic that can't be recorded, or answered.
     """
 
     def __init__(
         self,
         options: ProxyOptions,
-        backend: Callable[[Trust | None], Backend],
-        passed: Callable[[Trust | None], Backend],
+        backends: Backends,
+        *,
         is_own: Callable[[Origin], bool],
+        note: Callable[[str], None],
         problem: Callable[[str], None],
     ) -> None:
         self._routes = {listener.port: listener.entry for listener in options.listeners if listener.entry.origin}
-        self._backend, self._passed, self._is_own = backend, passed, is_own
+        self._pass_through = options.pass_through
+        self._backends, self._is_own, self._note = backends, is_own, note
         self.problem = problem
 
     def backend(self, origin: Origin, trust: Trust | None) -> Backend:
         """Return a back end for a connection to a server, with its own certificates if there are any."""
-        make = self._passed if origin.is_local and self._is_own(origin) else self._backend
-        return make(trust)
+        if self.passes(origin):
+            self._note(origin.place)
+            return self._backends.through(trust)
+        is_own = origin.is_local and self._is_own(origin)
+        return (self._backends.own if is_own else self._backends.recorded)(trust)
+
+    def passes(self, origin: Origin) -> bool:
+        """Return True if traffic with a server is passed through without reading it."""
+        return is_listed(origin, self._pass_through)
 
     def route(self, origin: Origin) -> Entry | None:
         """Return the reverse route that listens at an address; None if none does."""
@@ -165,6 +192,10 @@ class Feed:
         """Send the properties of a server."""
         self.stream.stream(iter([frame({"k": "server", "place": place, "properties": properties})]), end=False)
 
+    def passed(self, place: str) -> None:
+        """Send the name of a server that is passed through."""
+        self.stream.stream(iter([frame({"k": "passed", "place": place})]), end=False)
+
     def slow_down(self, stream: Stream) -> None:
         """Pause a stream while the worker has much to write."""
         if self.stream.is_full:
@@ -194,14 +225,16 @@ def _record(options: ProxyOptions, folder: str, started: float, control: int, al
     feed = Feed(loop, folder)
     authority = Authority()
     connections: set[RecordedConnection] = set()
-    context = RecordingContext(loop, Trust(options.trusted), authority, feed, started, connections)
+    context = RecordingContext(loop, Trust(options.trusted), authority, feed, started, connections, options.parents)
     passing = context._replace(feed=Unrecorded(), connections=set())
+    through = passing._replace(is_raw=True)
     outside = options.outside
 
     def is_own(origin: Origin) -> bool:
         return outside is not None and origin.port not in outside
 
-    routing = ProxyRouting(options, context.connection, passing.connection, is_own, feed.problem)
+    backends = Backends(context.connection, passing.connection, through.connection)
+    routing = ProxyRouting(options, backends, is_own=is_own, note=feed.passed, problem=feed.problem)
     _serve(loop, options, folder, authority, routing)
     over: list[bool] = []
     loop.watch(control, READ, lambda _: over.append(True))
@@ -225,13 +258,20 @@ def replay_requests(
         folder: of the session, for the certificates.
     """
     authority = Authority()
-    passing = RecordingContext(loop, Trust(options.trusted), authority, Unrecorded(), time.monotonic(), set())
-    routing = ProxyRouting(
-        options,
+    passing = RecordingContext(
+        loop, Trust(options.trusted), authority, Unrecorded(), time.monotonic(), set(), options.parents
+    )
+    backends = Backends(
         lambda trust: ReplayedConnection(playback, store, authority),
         passing.connection,
-        lambda origin: not store.serves(origin.place),
-        playback.misses.append,
+        passing._replace(is_raw=True).connection,
+    )
+    routing = ProxyRouting(
+        options,
+        backends,
+        is_own=lambda origin: not store.serves(origin.place),
+        note=lambda place: playback.passed.update([place]),
+        problem=lambda text: None if text in playback.misses else playback.misses.append(text),
     )
     _serve(loop, options, folder, authority, routing)
 
@@ -244,7 +284,9 @@ def _serve(
     routing: Routing,
 ) -> None:
     (Path(folder) / CA_FILE).write_bytes(authority.pem)
-    (Path(folder) / BUNDLE_FILE).write_bytes(bundle(authority.pem, options.trusted))
+    certificates = bundle(authority.pem, options.trusted)
+    (Path(folder) / BUNDLE_FILE).write_bytes(certificates)
+    (Path(folder) / JAVA_FILE).write_bytes(java_trust_store(certificates))
     for listener in options.listeners:
         listener.socket.settimeout(0)
         loop.watch(listener.socket.fileno(), READ, _accepting(loop, listener, routing))

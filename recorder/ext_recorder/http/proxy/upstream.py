@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import errno
 import ipaddress
 import os
@@ -9,15 +10,19 @@ import socket
 import ssl
 import tempfile
 import threading
+from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple, Protocol
+from urllib.parse import unquote, urlsplit
 
+from ext_recorder.errors import UsageError
 from ext_recorder.http.event_loop import WRITE
+from ext_recorder.http.interaction import HEAD_LIMIT
 
 from .certificates import defect_of
 from .streams import Stream
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from ext_recorder.http.event_loop import EventLoop
 
@@ -56,6 +61,92 @@ class Origin(NamedTuple):
             return ipaddress.ip_address(self.host).is_loopback
         except ValueError:
             return self.host == "localhost" or self.host.endswith(".localhost")
+
+
+def is_listed(origin: Origin, entries: Iterable[str]) -> bool:
+    """Return True if a server is in a list like that of NO_PROXY.
+
+    Args:
+        entries: HOST, which includes its subdomains, HOST:PORT, .SUFFIX, *.SUFFIX, an address, a network, or * for all.
+    """
+    host = origin.host.lower()
+    for entry in entries:
+        name, colon, port = entry.lower().rpartition(":")
+        if not colon or not port.isdigit() or name.count(":") == 1 or (":" in name and not name.endswith("]")):
+            name, port = entry.lower(), ""
+        name = name.strip("[]")
+        suffix = name.removeprefix("*").removeprefix(".")
+        is_same = entry == "*" or host == suffix or (bool(suffix) and host.endswith(f".{suffix}"))
+        if (is_same or _is_in_network(host, name)) and port in {"", str(origin.port)}:
+            return True
+    return False
+
+
+def _is_in_network(host: str, network: str) -> bool:
+    try:
+        return "/" in network and ipaddress.ip_address(host) in ipaddress.ip_network(network, strict=False)
+    except ValueError:
+        return False
+
+
+class ParentProxy(NamedTuple):
+    """Proxy of the user, through which servers are reached.
+
+    Attributes:
+        origin: its address.
+        login: value of Proxy-Authorization; "" for none.
+    """
+
+    origin: Origin
+    login: str
+
+    def connect_request(self, place: str) -> bytes:
+        """Return the request for a tunnel."""
+        return f"CONNECT {place} HTTP/1.1\r\nHost: {place}\r\n{self._login_line}\r\n".encode("latin-1")
+
+    def absolute(self, head: bytes, origin: Origin) -> bytes:
+        """Return the head of a request to a server in the form for a proxy."""
+        method, _, rest = head.partition(b" ")
+        line, _, headers = rest.partition(b"\r\n")
+        url = f" http://{origin.authority}".encode("latin-1")
+        return method + url + line + b"\r\n" + self._login_line.encode("latin-1") + headers
+
+    @property
+    def _login_line(self) -> str:
+        return f"Proxy-Authorization: {self.login}\r\n" if self.login else ""
+
+
+class ParentProxies:
+    """Proxies of the user by HTTP_PROXY, HTTPS_PROXY, ALL_PROXY and NO_PROXY. Loopback is reached without a proxy.
+
+    Args:
+        environ: of the user.
+    """
+
+    def __init__(self, environ: Mapping[str, str]) -> None:
+        self._urls: dict[str, str] = {}
+        names = [name for name in environ if name.lower().endswith("_proxy") and environ[name]]
+        for name in sorted(names):  # names in lower case come last, and take precedence
+            self._urls[name.lower().removesuffix("_proxy")] = environ[name]
+
+    def check(self) -> None:
+        """Raise UsageError if servers can't be reached through these proxies."""
+        for scheme in ("http", "https"):
+            self.of(Origin(scheme, "server.invalid", 80))
+
+    def of(self, origin: Origin) -> ParentProxy | None:
+        """Return the proxy for a server; None to connect to it directly. Raises UsageError."""
+        url = self._urls.get(origin.scheme) or self._urls.get("all")
+        if not url or origin.is_local or is_listed(origin, self._urls.get("no", "").replace(",", " ").split()):
+            return None
+        parts = urlsplit(url if "://" in url else f"http://{url}")
+        with suppress(ValueError):
+            if parts.scheme == "http" and parts.hostname:
+                text = f"{unquote(parts.username or '')}:{unquote(parts.password or '')}"
+                login = f"Basic {base64.b64encode(text.encode()).decode()}" if parts.username else ""
+                return ParentProxy(Origin("http", parts.hostname, parts.port or 80), login)
+        shown = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
+        raise UsageError(f"proxy {shown}: only http://HOST:PORT is supported; set HTTP_PROXY and HTTPS_PROXY to one")
 
 
 class Trust:
@@ -139,15 +230,25 @@ class UpstreamOwner(Protocol):
 class Upstream:
     """Connection to a server, from the name to the open stream.
 
+    Args:
+        parent: proxy through which the server is reached; None for none.
+
     Attributes:
         origin: as given.
-        address: the peer, as "127.0.0.1:443"; "" before it is connected.
+        parent: as given.
+        address: the peer, as "127.0.0.1:443"; "" before it is connected, and with a parent.
         defect: of its certificate; "" for none.
         stream: open; None before.
     """
 
-    def __init__(self, loop: EventLoop, origin: Origin, trust: Trust, owner: UpstreamOwner) -> None:
+    def __init__(
+        self, loop: EventLoop, origin: Origin, trust: Trust, owner: UpstreamOwner, parent: ParentProxy | None = None
+    ) -> None:
         self.origin = origin
+        self.parent = parent
+        self._next_hop = parent.origin if parent else origin
+        self._uses_connect = False
+        self._response: bytes | None = None  # of the parent to CONNECT, so far
         self.address = ""
         self.defect: Defect = ""
         self.stream: Stream | None = None
@@ -156,13 +257,14 @@ class Upstream:
         self._trust = trust
         self._owner = owner
         self._addresses: list[Address] = []
+        self._reached = origin  # address that was connected to
         self._name = ""
         self._again = False  # the second connection, whose certificate is not verified
 
     def connect(self) -> None:
         """Begin to connect."""
         try:
-            addresses = _resolve(self.origin, socket.AI_NUMERICHOST)
+            addresses = _resolve(self._next_hop, socket.AI_NUMERICHOST)
         except OSError:
             threading.Thread(target=self._look_up, daemon=True).start()
         else:
@@ -178,6 +280,10 @@ class Upstream:
         self._name = self._trust.name or name
         self.stream.handler = self
         self.stream.start_tls(self._trust.context(verify=not self._again), server=False, name=self._name)
+
+    def head(self, head: bytes) -> bytes:
+        """Return the head of a request as the next hop gets it."""
+        return head if self.parent is None or self._uses_connect else self.parent.absolute(head, self.origin)
 
     def close(self) -> None:
         """Close the connection at any stage."""
@@ -195,7 +301,7 @@ class Upstream:
 
     def _look_up(self) -> None:
         try:
-            addresses = _resolve(self.origin, 0)
+            addresses = _resolve(self._next_hop, 0)
         except OSError as error:
             failure = error
             self._loop.post(lambda: self._refuse(failure))
@@ -233,8 +339,17 @@ class Upstream:
             if number:
                 self._next_address(_error(number))
             return
-        self.address = f"{address[0]}:{address[1]}"
+        self._reached = Origin("", str(address[0]), sock.getpeername()[1])
+        self.address = "" if self.parent else f"{address[0]}:{address[1]}"
         self.stream = Stream(self._loop, sock, self)
+        if self.parent is not None and self.origin.scheme == "https":
+            self._uses_connect, self._response = True, b""
+            self.stream.write(self.parent.connect_request(self.origin.place))
+        else:
+            self._open()
+
+    def _open(self) -> None:
+        assert self.stream is not None
         self.stream.pause()
         if self._again:
             self.start_tls(self._name)
@@ -249,7 +364,21 @@ class Upstream:
     # --- Events of the stream until it is handed over ----------------------------------------------------------------
 
     def received(self, stream: Stream, data: bytes) -> None:
-        """Do nothing: the stream is paused until its user has it."""
+        """Process the response of the parent to CONNECT; otherwise the stream is paused until its user has it."""
+        if self._response is None:
+            return
+        self._response += data
+        head, end, rest = self._response.partition(b"\r\n\r\n")
+        if not end and len(self._response) < HEAD_LIMIT:
+            return
+        self._response = None
+        status = head.partition(b"\r\n")[0].decode("latin-1").partition(" ")[2]
+        if status.startswith("2") and not rest:
+            self._open()
+            return
+        stream.close()
+        assert self.parent is not None
+        self._refuse(OSError(errno.ECONNREFUSED, f"the proxy {self.parent.origin.place} responded: {status[:200]}"))
 
     def ended(self, stream: Stream, error: OSError | None) -> None:
         """Refuse: the server has closed the connection before it was used."""
@@ -263,8 +392,7 @@ class Upstream:
         if isinstance(error, ssl.SSLCertVerificationError) and not self._again:
             self.defect = defect_of(error)
             self._again = True
-            host, _, port = self.address.rpartition(":")
-            self._addresses = _resolve(Origin("", host, int(port)), socket.AI_NUMERICHOST)
+            self._addresses = _resolve(self._reached, socket.AI_NUMERICHOST)
             self._next_address(error)
         elif error is not None:
             self._refuse(error)

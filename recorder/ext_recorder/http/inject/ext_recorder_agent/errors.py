@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from errno import EPERM
+from errno import EPERM, errorcode
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from typing import TypedDict
 
     class Failure(TypedDict, total=False):
@@ -36,6 +37,14 @@ def described(error: BaseException) -> Failure:
     if name not in _OS_ERRORS and name not in _SSL_ERRORS and name not in {"gaierror", "herror"}:
         name = "OSError"
     return {"type": name, "errno": number if isinstance(number, int) else None, "message": str(text)}
+
+
+def error_code(failure: Mapping[str, object]) -> str:
+    """Return the code of an error, such as ECONNREFUSED; ENOTFOUND, as in Node, for a name without address."""
+    number = failure.get("errno")
+    if failure.get("type") in {"gaierror", "herror"}:
+        return "ENOTFOUND"
+    return errorcode.get(number, "") if isinstance(number, int) else ""
 
 
 def not_permitted(text: str) -> PermissionError:

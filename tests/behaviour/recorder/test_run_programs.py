@@ -1,0 +1,302 @@
+"""`run` with programs that others wrote: recorded with a server, replayed without it and without network."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.support.http_site import serving
+from tests.support.http_stub import Stub
+from tests.support.model_api import model_api
+from tests.support.parent_proxy import ParentProxy
+from tests.support.program_packages import node_packages, python_packages
+from tests.support.run_recordings import Recording, server_context
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.support.http_stub import Asked, Handler
+
+PYTHON = sys.executable
+
+
+def needs(program: str) -> pytest.MarkDecorator:
+    return pytest.mark.skipif(not shutil.which(program), reason=f"no {program} in PATH")
+
+
+# --- curl ------------------------------------------------------------------------------------------------------------
+
+CURL = """
+set -e
+for url in "$@"; do
+    curl -sS "$url/a%20b/%C3%A4?q=a+b&c=%2F#fragment"
+    curl -sS -I "$url/head"
+    curl -sS -L "$url/redirect"
+    curl -sS -c jar -b jar -o /dev/null "$url/headers"
+    curl -sS -b jar "$url/count/cookie"; echo
+    curl -sS --compressed "$url/gzip" | cksum
+    curl -sS "$url/chunked" | cksum
+    curl -sS "$url/binary" | cksum
+    curl -sS -T "$0" "$url/upload"
+    seq 1 20000 | curl -sS -X POST -H 'Expect: 100-continue' -T - "$url/chunks" | cksum
+    curl -sS -d @"$0" -H 'Expect: 100-continue' "$url/expect" | cksum
+    curl -sS -F "file=@$0;type=text/plain" "$url/form" | wc -l
+    curl -sS -X DELETE "$url/none" -o /dev/null -w '%{http_code}\\n'
+    curl -sS --http1.0 "$url/count/old"; echo
+    curl -sS -H "X-Long: $(head -c 60000 /dev/zero | tr '\\0' x)" "$url/count/long"; echo
+    curl -sS -p "$url/count/tunnel"; echo
+    curl -sS "$url/short" -o /dev/null || echo "short: $?"
+    curl -sS "$url/reset" || echo "reset: $?"
+done
+curl -sS --max-time 20 -N "$1/event-stream"
+curl -sS http://127.0.0.1:1/ || echo "refused: $?"
+"""
+
+
+def _events(handler: Handler, _: Asked) -> None:
+    handler.begin("HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n")
+    for number in range(3):
+        handler.wfile.write(b"data: %d\n\n" % number)
+
+
+@needs("curl")
+def test_curl(tmp_path: Path) -> None:
+    (tmp_path / "requests.sh").write_text(CURL)
+    with serving() as plain, serving(tmp_path) as secure:
+        plain.routes["/event-stream"] = _events
+        for site in (plain, secure):
+            site.routes["/none"] = lambda handler, _: handler.begin("HTTP/1.1 204 No Content\r\n\r\n")
+        recording = Recording(
+            tmp_path, ["sh", "requests.sh", plain.origin, secure.origin], SSL_CERT_FILE=str(tmp_path / "ca.pem")
+        )
+        out = recording.record().out
+    assert "data: 2\n" in out
+    recording.check_replay(environ={})
+
+
+@needs("curl")
+def test_curl_on_ipv6(tmp_path: Path) -> None:
+    try:
+        server = Stub(host="::1")
+    except OSError:
+        pytest.skip("no IPv6 on loopback")
+    with server:
+        url = server.says("/x", os.urandom(4).hex())
+        recording = Recording(tmp_path, ["curl", "-sS", "-g", url])
+        recording.record()
+    recording.check_replay()
+
+
+# --- git -------------------------------------------------------------------------------------------------------------
+
+GIT = """
+set -e
+export GIT_CONFIG_GLOBAL=/dev/null GIT_CONFIG_NOSYSTEM=1 GIT_AUTHOR_NAME=a GIT_AUTHOR_EMAIL=a@b GIT_COMMITTER_NAME=a
+export GIT_COMMITTER_EMAIL=a@b GIT_AUTHOR_DATE='1700000000 +0000' GIT_COMMITTER_DATE='1700000000 +0000'
+rm -rf one two
+git clone -q "$1/repository.git" one
+git clone -q --depth 1 "$1/repository.git" two
+cat one/file
+echo changed >one/file
+git -C one commit -qam change
+git -C one push -q 2>&1
+git -C two pull -q
+git -C two rev-parse HEAD
+git ls-remote "$1/missing.git" 2>&1 | grep -c 'not found'
+"""
+
+
+def _git_backend(folder: Path, handler: Handler, asked: Asked) -> None:
+    """Run `git http-backend` as CGI."""
+    path, _, query = asked.path.partition("?")
+    environ = {
+        "GIT_PROJECT_ROOT": str(folder), "GIT_HTTP_EXPORT_ALL": "1", "REQUEST_METHOD": asked.method, "PATH_INFO": path,
+        "QUERY_STRING": query, "CONTENT_TYPE": asked.header("Content-Type") or "", "REMOTE_USER": "a",
+        "HTTP_CONTENT_ENCODING": asked.header("Content-Encoding") or "",
+        "HTTP_GIT_PROTOCOL": asked.header("Git-Protocol") or "", "CONTENT_LENGTH": str(len(asked.body)),
+    }  # fmt: skip
+    done = subprocess.run(
+        ["git", "http-backend"], input=asked.body, env=os.environ | environ, capture_output=True, check=False
+    )
+    head, _, body = done.stdout.partition(b"\r\n\r\n")
+    headers = dict(line.split(": ", 1) for line in head.decode().splitlines())
+    handler.answer(int(headers.pop("Status", "200").split()[0]), body, headers)
+
+
+@needs("git")
+def test_git_over_http(tmp_path: Path) -> None:
+    (tmp_path / "work.sh").write_text(GIT)
+    source = tmp_path / "source"
+    identity = ("-c", "user.name=a", "-c", "user.email=a@b", "-c", "init.defaultBranch=main")
+    git = ("git", *identity, "-C")
+    source.mkdir()
+    subprocess.run([*git, source, "init", "-q"], check=True)
+    (source / "file").write_text(os.urandom(8).hex() + "\n")
+    subprocess.run([*git, source, "add", "."], check=True)
+    subprocess.run([*git, source, "commit", "-qm", "first"], check=True)
+    subprocess.run([*git, tmp_path, "clone", "-q", "--bare", source, "repository.git"], check=True)
+    subprocess.run([*git, tmp_path / "repository.git", "config", "http.receivepack", "true"], check=True)
+    context = server_context(tmp_path, "127.0.0.1")
+    with Stub(context, default=lambda handler, asked: _git_backend(tmp_path, handler, asked)) as server:
+        recording = Recording(tmp_path, ["sh", "work.sh", server.origin], GIT_SSL_CAINFO=str(tmp_path / "ca.pem"))
+        recording.record()
+    shutil.rmtree(tmp_path / "repository.git")
+    recording.check_replay()
+
+
+# --- Python ----------------------------------------------------------------------------------------------------------
+
+CLIENTS = """
+import asyncio, sys, urllib.request
+import aiohttp, httpx, requests, urllib3
+
+urls = sys.argv[1:]
+
+async def asynchronous(url):
+    async with httpx.AsyncClient() as client:
+        print((await client.get(url + "/count/httpx-async")).text)
+        async with client.stream("GET", url + "/chunked") as response:
+            print(len(await response.aread()))
+    async with aiohttp.ClientSession(trust_env=True) as session:
+        for response in await asyncio.gather(*(session.get(f"{url}/count/aiohttp{n}") for n in range(10))):
+            print(await response.text())
+        async with session.post(url + "/post", data={"a": "b"}) as response:
+            print(response.status, await response.text())
+
+for url in urls:
+    with requests.Session() as session:
+        print(session.get(url + "/redirect").text, session.get(url + "/gzip").text[:10])
+        print(session.post(url + "/post", files={"f": b"x" * 100_000}).status_code)
+        print(session.head(url + "/count/head").headers["Content-Length"])
+    print(httpx.get(url + "/count/httpx").text)
+    print(urllib.request.urlopen(url + "/count/urllib").read())
+    proxy = urllib.request.getproxies()["https"]
+    print(urllib3.ProxyManager(proxy).request("GET", url + "/count/urllib3").data)
+    asyncio.run(asynchronous(url))
+"""
+
+
+def test_http_clients_of_python(tmp_path: Path) -> None:
+    (tmp_path / "clients.py").write_text(CLIENTS)
+    with serving() as plain, serving(tmp_path) as secure:
+        recording = Recording(
+            tmp_path,
+            [PYTHON, "clients.py", plain.origin, secure.origin],
+            SSL_CERT_FILE=str(tmp_path / "ca.pem"),
+            PYTHONPATH=str(python_packages()),
+        )
+        recording.record()
+    recording.check_replay(environ={"PYTHONPATH": str(python_packages())})
+
+
+MODELS_PYTHON = """
+import anthropic, asyncio, json, openai
+
+TOOL = {"name": "get_weather", "description": "x", "parameters": {"type": "object", "properties": {}}}
+
+def chat(client):
+    messages = [{"role": "user", "content": "weather?"}]
+    tools = [{"type": "function", "function": TOOL}]
+    message = client.chat.completions.create(model="m", messages=messages, tools=tools).choices[0].message
+    call = message.tool_calls[0]
+    messages += [message, {"role": "tool", "tool_call_id": call.id, "content": "sun"}]
+    print(call.function.arguments, client.chat.completions.create(model="m", messages=messages, tools=tools))
+    for stream in (client.chat.completions.create(model="m", messages=messages, stream=True),
+                   client.chat.completions.create(model="m", messages=messages[:1], tools=tools, stream=True)):
+        print([chunk.choices[0].delta.model_dump(exclude_none=True) for chunk in stream])
+    print(client.responses.create(model="m", input="hi").output_text, client.models.list().data[0].id)
+    print([event.type for event in client.responses.create(model="m", input="hi", stream=True)])
+
+def messages(client):
+    tools = [{"name": "get_weather", "input_schema": {"type": "object"}}]
+    conversation = [{"role": "user", "content": "weather?"}]
+    answer = client.messages.create(model="m", max_tokens=9, messages=conversation, tools=tools)
+    conversation += [{"role": "assistant", "content": answer.content}]
+    conversation += [{"role": "user", "content": [
+        {"type": "tool_result", "tool_use_id": answer.content[0].id, "content": "sun"}]}]
+    with client.messages.stream(model="m", max_tokens=9, messages=conversation, tools=tools) as stream:
+        print(answer.content, "".join(stream.text_stream))
+
+async def asynchronous():
+    answer = await openai.AsyncOpenAI().chat.completions.create(model="m", messages=[{"role": "user", "content": "a"}])
+    print(answer.choices[0].message.content)
+    async with anthropic.AsyncAnthropic().messages.stream(
+        model="m", max_tokens=9, messages=[{"role": "user", "content": "a"}]
+    ) as stream:
+        print([text async for text in stream.text_stream])
+
+chat(openai.OpenAI())
+messages(anthropic.Anthropic())
+asyncio.run(asynchronous())
+"""
+
+MODELS_NODE = """
+import Anthropic from "@anthropic-ai/sdk";
+import OpenAI from "openai";
+import { Agent, fetch as other } from "undici";
+
+const tools = [{ type: "function", function: { name: "get_weather", parameters: { type: "object" } } }];
+const client = new OpenAI();
+const messages = [{ role: "user", content: "weather?" }];
+const { message } = (await client.chat.completions.create({ model: "m", messages, tools })).choices[0];
+messages.push(message, { role: "tool", tool_call_id: message.tool_calls[0].id, content: "sun" });
+console.log(JSON.stringify(await client.chat.completions.create({ model: "m", messages, tools })));
+for await (const chunk of await client.chat.completions.create({ model: "m", messages, stream: true })) {
+  console.log(JSON.stringify(chunk.choices[0].delta));
+}
+for await (const event of await client.responses.create({ model: "m", input: "hi", stream: true })) {
+  console.log(event.type, event.delta);
+}
+const anthropic = new Anthropic();
+const own = [{ name: "get_weather", input_schema: { type: "object" } }];
+const conversation = [{ role: "user", content: "weather?" }];
+const answer = await anthropic.messages.create({ model: "m", max_tokens: 9, messages: conversation, tools: own });
+conversation.push({ role: "assistant", content: answer.content });
+const result = { type: "tool_result", tool_use_id: answer.content[0].id, content: "sun" };
+conversation.push({ role: "user", content: [result] });
+const stream = anthropic.messages.stream({ model: "m", max_tokens: 9, messages: conversation, tools: own });
+console.log(await stream.finalText(), JSON.stringify(answer.content));
+const dispatcher = new Agent({ connections: 1 });  // of the program itself
+const address = (process.env.OPENAI_BASE_URL || "https://api.openai.com/v1") + "/models";
+console.log(await (await other(address, { dispatcher })).text());
+await dispatcher.close();
+"""
+
+
+def model_clients(tmp_path: Path, language: str) -> tuple[list[str], dict[str, str]]:
+    """Return a command that uses the official clients of model APIs, and its variables."""
+    if language == "python":
+        (tmp_path / "models.py").write_text(MODELS_PYTHON)
+        return [PYTHON, "models.py"], {"PYTHONPATH": str(python_packages())}
+    (tmp_path / "node_modules").symlink_to(node_packages() / "node_modules")
+    (tmp_path / "models.mjs").write_text(MODELS_NODE)
+    return ["node", "models.mjs"], {}
+
+
+@pytest.mark.parametrize("language", ["python", "node"])
+def test_clients_of_model_apis(language: str, tmp_path: Path) -> None:
+    """One API has its public name, which a proxy of the user leads to loopback, the other one a base URL."""
+    command, environ = model_clients(tmp_path, language)
+    keys = {"OPENAI_API_KEY": "sk-secret-of-openai", "ANTHROPIC_API_KEY": "sk-secret-of-anthropic"}
+    host = "api.openai.com"
+    context = server_context(tmp_path, host)
+    with (
+        model_api(context) as public,
+        model_api() as local,
+        ParentProxy({f"{host}:443": public.port}, "Basic YTpi") as parent,
+    ):
+        recording = Recording(tmp_path, command, **environ, **keys)
+        recording.environ |= {"ANTHROPIC_BASE_URL": local.origin, "SSL_CERT_FILE": str(tmp_path / "ca.pem")}
+        recording.environ["HTTPS_PROXY"] = f"http://a:b@{parent.address}"
+        recording.record()
+    traffic = recording.traffic
+    assert f"uri: https://{host}/v1/chat/completions" in traffic
+    assert f"uri: {local.url('/v1/messages')}" in traffic
+    assert parent.address not in traffic
+    assert "sk-secret" not in "".join(path.read_text() for path in (tmp_path / "rec").iterdir())
+    recording.check_replay(environ=environ)  # without keys, and without the variable of the base URL

@@ -1,0 +1,57 @@
+"""Packages of others that tests run through ext-recorder, installed once into the user's cache, by a list of versions.
+
+They are not dependencies of this project: only these tests use them, and they are larger than all of it.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+LISTS = Path(__file__).with_name("programs")
+CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "gevals-extensions"
+SHOWN = 500  # characters of an installer's message
+
+
+@cache
+def python_packages() -> Path:
+    """Return a folder for PYTHONPATH. Skip the test if the packages can't be installed."""
+    version = f"{sys.version_info.major}.{sys.version_info.minor}"
+    requirements = LISTS / "requirements.txt"
+    pip = (sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps")
+    return _installed(f"programs-python-{version}", requirements, *pip, "--requirement", str(requirements), "--target")
+
+
+@cache
+def node_packages() -> Path:
+    """Return a folder with `node_modules`. Skip the test if there is no Node, or the packages can't be installed."""
+    if not shutil.which("node") or not shutil.which("npm"):
+        pytest.skip("no node and npm in PATH")
+    npm = ("npm", "ci", "--no-audit", "--no-fund", "--loglevel=error", "--prefix")
+    return _installed("programs-node", LISTS / "package-lock.json", *npm)
+
+
+def _installed(name: str, versions: Path, *command: str) -> Path:
+    """Return the folder of a list of versions. The last argument of the command is that folder."""
+    key = hashlib.sha256(versions.read_bytes()).hexdigest()[:12]
+    folder = CACHE / f"{name}-{key}"
+    CACHE.mkdir(parents=True, exist_ok=True)
+    with (CACHE / f"{folder.name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # other test processes wait
+        if not folder.exists():
+            part = folder.with_name(f"{folder.name}.part")
+            shutil.rmtree(part, ignore_errors=True)
+            shutil.copytree(LISTS, part)
+            done = subprocess.run([*command, str(part)], capture_output=True, text=True, check=False)
+            if done.returncode:
+                pytest.skip(f"{' '.join(command[:4])}: {done.stderr.strip()[-SHOWN:]}")
+            part.rename(folder)
+    return folder

@@ -1,0 +1,45 @@
+"""Variables of a recorded command."""
+
+from __future__ import annotations
+
+import shlex
+
+from ext_recorder.run.environment import NODE_PRELOAD, base_urls, kept_variables, variables
+
+
+def test_a_base_url_keeps_its_path_and_servers_share_a_listener() -> None:
+    environ = {"OPENAI_BASE_URL": "https://gateway.example/v1/", "GROQ_BASE_URL": "https://gateway.example/groq"}
+    found = {base.name: base for base in base_urls(environ, ())}
+    assert found["OPENAI_BASE_URL"].path == "/v1"
+    assert found["GROQ_BASE_URL"].listener is found["OPENAI_BASE_URL"].listener
+    assert found["ANTHROPIC_BASE_URL"].listener.entry.origin is not None
+    assert found["ANTHROPIC_BASE_URL"].listener.entry.origin.host == "api.anthropic.com"
+    for base in found.values():
+        base.listener.socket.close()
+
+
+def test_an_address_of_loopback_is_left_to_a_command_that_may_start_its_server() -> None:
+    for served, environ, expected in (
+        ((), {}, False),
+        (("127.0.0.1:11434",), {}, True),
+        ((), {"OLLAMA_HOST": "127.0.0.1:5000"}, True),
+    ):
+        found = base_urls(environ, served)
+        assert ("OLLAMA_HOST" in {base.name for base in found}) is expected
+        for base in found:
+            base.listener.socket.close()
+
+
+def test_options_of_the_user_are_kept() -> None:
+    environ = {"NODE_OPTIONS": "--max-old-space-size=99", "JAVA_TOOL_OPTIONS": "-Xmx1g"}
+    added = variables(environ, 8080, "/b.pem", "/b.p12", [])
+    assert shlex.split(added["NODE_OPTIONS"]) == ["--require", str(NODE_PRELOAD), "--max-old-space-size=99"]
+    assert added["JAVA_TOOL_OPTIONS"].startswith("-Xmx1g -D")
+    assert added["HTTPS_PROXY"] == added["http_proxy"] == "http://127.0.0.1:8080"
+    assert added["NODE_EXTRA_CA_CERTS"] == added["SSL_CERT_FILE"] == "/b.pem"
+
+
+def test_the_header_has_addresses_and_placeholders_but_no_keys() -> None:
+    environ = {"OPENAI_BASE_URL": "http://u:hunter2@host/v1", "MY_API_KEY": "hunter2", "HF_TOKEN": "", "OTHER": "x"}
+    kept = kept_variables(environ, lambda text: text.replace("hunter2", "[redacted]"))
+    assert kept == {"OPENAI_BASE_URL": "http://u:[redacted]@host/v1", "MY_API_KEY": "ext-recorder"}
