@@ -1,4 +1,4 @@
-"""`run` with programs that others wrote: recorded with a server, replayed without it and without network."""
+"""Recordings of programs of other projects: made with a server, replayed without it and without network."""
 
 from __future__ import annotations
 
