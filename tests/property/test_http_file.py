@@ -1,4 +1,4 @@
-"""The reader of single interactions has the results of the YAML library, for files as written, edited and cut."""
+"""Writer and reader of single interactions have the results of vcrpy, for files as written, edited and cut."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 from ext_recorder.errors import CassetteError
 from ext_recorder.http.interaction import TEXT_LIMIT, Body, Interaction
 from ext_recorder.http.interaction_file import InteractionFile
+from ext_recorder.http.interaction_yaml import emit_interaction
 from ext_recorder.http.reader import Document, load, open_document, recover_traffic
-from ext_recorder.http.writer import Writer
+from ext_recorder.http.writer import Writer, serialized
 
 if TYPE_CHECKING:
     from ext_recorder.http.interaction import Call
@@ -91,6 +92,34 @@ def test_a_file_of_the_writer_is_read_by_its_index_as_by_the_library(
         assert document.file.frame.index is not None
         assert document.file.frame.index == document.file.scan()
         assert content(document) == content(load(path))
+
+
+WORDS = st.lists(
+    st.sampled_from(["a", "word", "it's", "'", "", " ", "x" * 30, "y" * 75, 'data: {"a": "b"}', "-", "# b", "é"]),
+    max_size=40,
+)
+TEXTS = st.one_of(
+    VALUES.filter(str.isascii),
+    WORDS.map(" ".join).filter(str.isascii),
+    st.text(st.sampled_from("ab:#-?,[]{}&*!|>'\"%@`. ~=_0"), max_size=120),
+    st.sampled_from(["1:30", "+1", "1_0", "0o7", "=", "<<", "---", "--- a", "...", "?x", "a:", "y", "~"]),
+)
+CONTENTS = st.one_of(BODIES, WORDS.map(" ".join).map(str.encode), WORDS.map("\n".join).map(str.encode))
+KEYS = st.one_of(NAMES.filter(lambda name: len(name) <= 100), st.sampled_from(["1", "=", "<<", "-", "?", ":a", "0x1f"]))
+
+
+def by_name(names: list[str]) -> list[str]:  # vcrpy merges the headers of a request whose names differ in case only
+    return list({name.lower(): name for name in names}.values())
+
+
+@given(st.data())
+def test_an_interaction_has_the_lines_of_vcrpy(data: st.DataObject) -> None:
+    draw = data.draw
+    sent = {name: draw(TEXTS) for name in by_name(draw(st.lists(KEYS, max_size=3)))}
+    received = {name: draw(st.lists(TEXTS, min_size=1, max_size=3)) for name in draw(st.lists(KEYS, max_size=3))}
+    request = draw(TEXTS), f"http://h/{draw(TEXTS)}", sent, draw(st.one_of(st.none(), CONTENTS))
+    response = 200, draw(TEXTS), received, draw(CONTENTS)
+    assert emit_interaction(request, response) == serialized(request, response)
 
 
 LINES = [

@@ -27,7 +27,7 @@ from ext_recorder.record.note_queue import Report
 
 from .inject import __path__ as _inject_path
 from .inject.ext_recorder_agent.channel import SOCKET
-from .worker_context import INTERRUPTED, KUBECONFIG, WHOLE, Origin, WorkerContext, live
+from .worker_context import BUSY, INTERRUPTED, KUBECONFIG, WHOLE, Origin, WorkerContext, live
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -43,7 +43,7 @@ LOADED = "loaded."  # followed by a process id: a file that the agent creates wh
 KINDS = ("time", "uuid", "random", "secrets")  # of values that are replayed on request, see the agent's `determinism`
 RANDOM = KINDS[2]
 BACKLOG = 512  # connections that wait
-FINISH_S = 60.0  # for the remaining traffic and the end of the file
+FINISH_S = 60.0  # without progress with the remaining traffic and the end of the file
 LOAD_S = 10.0  # until a child must have loaded the agent
 PROBE_S = 0.005
 NOT_LOADED = (
@@ -119,8 +119,9 @@ class WorkerProcess:
         """
         with contextlib.suppress(BrokenPipeError):  # it has ended already, and reported the reason
             os.write(self._control, (WHOLE if whole else INTERRUPTED) + struct.pack("d", started))
-        outcome = self._read()
-        self._finished = True
+        while (outcome := self._read()) is not None and outcome[0] == BUSY:
+            pass
+        self._finished = outcome is not None
         self.close()
         return outcome
 

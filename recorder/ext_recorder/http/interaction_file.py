@@ -17,7 +17,7 @@ import yaml
 from ext_recorder.errors import CassetteError
 
 from .interaction import BINARY_LINE, TEXT_LIMIT, FileBody, Interaction, encoded_length, interaction_of
-from .interaction_parser import BINARY, LOADER, parse_interaction
+from .interaction_yaml import BINARY, LOADER, parse_interaction
 from .writer import TITLE, VERSION, Index, Indexer, load_yaml
 
 if TYPE_CHECKING:

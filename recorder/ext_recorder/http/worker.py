@@ -72,6 +72,7 @@ def record(
     writer.head(head)
 
     def clean(data: bytes) -> bytes:
+        context.proceed()
         return bindings.clean(redactor.redact(data))
 
     recording = TrafficCapture(writer, Sanitizer(clean), origin.started)

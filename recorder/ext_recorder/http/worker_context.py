@@ -5,7 +5,9 @@ from __future__ import annotations
 import contextlib
 import marshal
 import os
+import select
 import struct
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -19,6 +21,8 @@ if TYPE_CHECKING:
 # How a session has ended, on the recorder's pipe.
 WHOLE, INTERRUPTED = b"\0", b"\1"
 KUBECONFIG = "kubeconfig"  # in the folder of the session
+BUSY = "busy"  # report of a worker that proceeds
+BUSY_S = 1.0  # between two of these reports
 
 
 class Origin(NamedTuple):
@@ -64,9 +68,10 @@ class WorkerContext:
         epoch: nanoseconds from 1970 to the zero of the monotonic clock.
         ready: called when children may connect, with the seed of the recording, its epoch (0 if it has none), and the
             kinds of values that it contains.
+        busy: called to report that the worker proceeds, so that the recorder does not stop it.
     """
 
-    __slots__ = ("control", "epoch", "folder", "listener", "ready", "seed")
+    __slots__ = ("_reported", "busy", "control", "epoch", "folder", "listener", "ready", "seed")
 
     def __init__(self, listener: socket.socket, control: int, folder: str, seed: str, epoch: int) -> None:
         self.listener = listener
@@ -75,6 +80,16 @@ class WorkerContext:
         self.seed = seed
         self.epoch = epoch
         self.ready: Callable[[str, int, Sequence[str]], None] = lambda seed, epoch, kinds: None
+        self.busy: Callable[[], None] = lambda: None
+        self._reported = 0.0
+
+    def proceed(self) -> None:
+        """Report progress after the end of the session, at most once in BUSY_S."""
+        now = time.monotonic()
+        if now - self._reported > BUSY_S:
+            self._reported = now
+            if select.select([self.control], [], [], 0)[0]:
+                self.busy()
 
     def offset(self, origin: float) -> float:
         """Return the seconds from a time on the monotonic clock to the start of the cassette, after the session."""
@@ -105,6 +120,7 @@ def live(
         kept = {context.listener.fileno(), context.control, report, *(each.fileno() for each in sockets)}
         detach_writer(kept, nice=False)  # children wait for it
         context.ready = lambda seed, epoch, kinds: send("ready", [seed, str(epoch), ",".join(kinds)])
+        context.busy = lambda: send(BUSY, [])
         outcome = work(context)
         send("ok" if outcome.ok else "failed", [*outcome.remarks, "", *outcome.lines], dict(outcome.traffic))
     except (RecorderError, OSError) as error:

@@ -22,6 +22,7 @@ from ext_recorder.cassette.paths import target_of
 from ext_recorder.cassette.writer import claim
 
 from .interaction import BINARY_LINE, TCP, TEXT_LIMIT, TLS, addresses_of
+from .interaction_yaml import emit_interaction, emit_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -44,16 +45,25 @@ def without_clients() -> None:
 
 
 def serialized(
-    method: str, uri: str, body: bytes | None, headers: Mapping[str, str], response: Mapping[str, object]
+    request: tuple[str, str, Mapping[str, str], bytes | None],
+    response: tuple[int, str, Mapping[str, Sequence[str]], bytes],
 ) -> str:
-    """Return an interaction as vcrpy writes it: an item of a YAML list, from `- request:` on."""
+    """Return an interaction as vcrpy's serializer writes it: an item of a YAML list, from `- request:` on.
+
+    Args:
+        request: method, URI, headers, body.
+        response: status, reason, headers, body.
+    """
     from vcr.request import Request  # type: ignore[import-untyped]
     from vcr.serialize import serialize  # type: ignore[import-untyped]
     from vcr.serializers import yamlserializer  # type: ignore[import-untyped]
 
     make = cast("Callable[..., object]", Request)
     write = cast("Callable[..., str]", serialize)
-    text = write({"requests": [make(method, uri, body, dict(headers))], "responses": [dict(response)]}, yamlserializer)
+    method, uri, sent, body = request
+    status, reason, received, content = response
+    data = {"status": {"code": status, "message": reason}, "headers": dict(received), "body": {"string": content}}
+    text = write({"requests": [make(method, uri, body, dict(sent))], "responses": [data]}, yamlserializer)
     return text.removeprefix("interactions:\n").rpartition("version:")[0]
 
 
@@ -213,17 +223,9 @@ class Writer:
         headers: dict[str, list[str]] = {}
         for name, value in interaction.headers:
             headers.setdefault(name, []).append(value)
-        rest = serialized(
-            interaction.method,
-            interaction.uri,
-            _short(interaction.request_body, REQUEST_MARK),
-            request_headers,
-            {
-                "status": {"code": interaction.status, "message": interaction.reason},
-                "headers": headers,
-                "body": {"string": _short(interaction.body, RESPONSE_MARK) or b""},
-            },
-        )
+        request = interaction.method, interaction.uri, request_headers, _short(interaction.request_body, REQUEST_MARK)
+        response = interaction.status, interaction.reason, headers, _short(interaction.body, RESPONSE_MARK) or b""
+        rest = emit_interaction(request, response) or serialized(request, response)
         for mark, body, indent in ((REQUEST_MARK, interaction.request_body, 6), (RESPONSE_MARK, interaction.body, 8)):
             before, is_long, after = rest.partition(f"'{mark}'")
             if is_long and body is not None:
@@ -311,6 +313,8 @@ def _value(value: object) -> str:
         type(item) is int or (isinstance(item, str) and _WORD.fullmatch(item)) for item in value
     ):
         return f" [{', '.join(map(str, value))}]\n"
+    if isinstance(value, str) and value and (line := emit_text(value)) is not None:
+        return f" {line}\n"
     if isinstance(value, str) and "\n" in value:
         return " |\n" + "".join(f"  {line}\n" for line in value.splitlines())
     flow = None if isinstance(value, (dict, list)) else False

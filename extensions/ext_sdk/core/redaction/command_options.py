@@ -39,6 +39,12 @@ _GLUED_ONLY: Final = (b"mysql", b"mariadb")
 _PROGRAM: Final = re.compile(
     rb"(?<![A-Za-z0-9_.-])(%b)(?:\.exe)?(?=[\s\0\"',])" % b"|".join(dict.fromkeys(each for each, _, _ in _OPTIONS))
 )
+# Only a text with one of these is searched: `in` takes a fraction of the time.
+_NAMES: Final = (
+    *(b"sshpass", b"mysql", b"mariadb", b"redis-cli", b"curl", b"mongo", b"ldap", b"mosquitto_", b"smbclient"),
+    b"login",
+)
+_ARGUMENT_ENDS: Final = (b"-p\0", b'-p"', b"-p'")
 # One word of a command line: a string in a list of arguments, or a word of a shell in a text.
 _WORD: Final = re.compile(
     rb"[ \t]*+(?:\\\r?\n[ \t]*+)?"
@@ -55,12 +61,12 @@ def find_options(view: View) -> Iterator[Finding]:
     text = view.text
     if b"-" not in text:
         return
-    for match in _PROGRAM.finditer(text):
+    for match in _PROGRAM.finditer(text) if any(name in text for name in _NAMES) else ():
         for start, end, option in _values(text, match.end(), match[1]):
             value = text[start:end]
             if value and not is_harmless("", value) and not beside_placeholder(text, start, end):
                 yield in_view(view, start, end, f"option.{option.strip(b'-').decode()}")
-    for match in _ARGUMENT.finditer(text):
+    for match in _ARGUMENT.finditer(text) if any(end in text for end in _ARGUMENT_ENDS) else ():
         if _MIXED.fullmatch(match[1]):
             yield in_view(view, *match.span(1), "option.p")
 

@@ -20,10 +20,11 @@ BARRIER: Final = b"\0"
 _BARRIERS: Final = re.compile(BARRIER)
 # A run of backslashes and what it escapes are one unit: at each depth of nesting one more run becomes one backslash.
 # Only a quote after an even run is not part of the unit, because it is not escaped.
+# The first character is a literal, because `re` searches for these quickly.
 _UNIT: Final = re.compile(
-    rb"\\++u[dD][89abAB][0-9a-fA-F]{2}\\++u[dD][c-fC-F][0-9a-fA-F]{2}"  # one character beyond U+FFFF
-    rb"|\\(?:\\\\)*+\""
-    rb"|\\++(?:u[0-9a-fA-F]{4}|x[0-9a-fA-F]{2}|[bfnrt/])?"
+    rb"\\(?:\\*+u[dD][89abAB][0-9a-fA-F]{2}\\++u[dD][c-fC-F][0-9a-fA-F]{2}"  # one character beyond U+FFFF
+    rb"|(?:\\\\)*+\""
+    rb"|\\*+(?:u[0-9a-fA-F]{4}|x[0-9a-fA-F]{2}|[bfnrt/])?)"
 )
 _EXACT: Final = re.compile(  # as a JSON parser reads it, one depth at a time
     rb"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\u[0-9a-fA-F]{4}|\\[\\\"bfnrt/]"
@@ -32,7 +33,7 @@ _PERCENT: Final = re.compile(rb"%[0-9a-fA-F]{2}")
 # Control sequences of terminals: colours, most often. ESC is itself, or as shells, `cat -v` and JSON write it.
 _CONTROLS: Final = (b"\x1b", b"1b", b"1B", b"33[", b"\\e[", b"^[[")
 _CONTROL: Final = re.compile(
-    rb"(?:\x1b|\\++(?:u001[bB]|x1[bB]|0?33|[eE])|\^\[)"
+    rb"(?:\x1b|\\\\*+(?:u001[bB]|x1[bB]|0?33|[eE])|\^\[)"
     rb"(?:\[[0-?]{0,64}[ !#-/]{0,4}[@-[\]-~]|[ !#-/]{1,4}[0-[\]-~])"
 )
 _SHORT: Final = {b"": b"\\", b"b": b"\b", b"f": b"\f", b"n": b"\n", b"r": b"\r", b"t": b"\t", b"/": b"/"}

@@ -44,6 +44,7 @@ _PARTS: Final = (  # the secret is the first group
 )
 # One line of a private key, where each is a message: hexadecimal digests have no capitals.
 _KEY_LINE: Final = re.compile(rb"\s*(?=[a-z0-9+/]*[A-Z])(?=[A-Z0-9+/]*[a-z])([A-Za-z0-9+/]{60,76}={0,2})\s*")
+_LONGEST_KEY_LINE: Final = 78
 _BEGIN: Final = re.compile(rb"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
 _END: Final = b"-----END "
 
@@ -62,7 +63,7 @@ def find_shapes(view: View) -> Iterator[Finding]:
                     yield in_view(view, *match.span(1), rule)
     if b"-----begin " in view.lowered:
         yield from _private_keys(view)
-    elif line := _KEY_LINE.fullmatch(view.text):
+    elif len(view.text.strip()) <= _LONGEST_KEY_LINE and (line := _KEY_LINE.fullmatch(view.text)):
         yield in_view(view, *line.span(1), "private-key")
 
 

@@ -17,11 +17,11 @@ from .client import Client, Entry
 from .recording import RecordedConnection, RecordingContext, Unrecorded
 from .replaying import ReplayedConnection
 from .streams import Stream
-from .transfer import frames_of
+from .transfer import frames_of, held_bytes
 from .upstream import ParentProxies, Trust, is_listed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Sequence
+    from collections.abc import Callable, Collection, Iterator, Sequence
 
     from ext_recorder.http.interaction import Interaction
     from ext_recorder.http.interaction_store import InteractionStore
@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from .upstream import Origin
 
 BACKLOG = 512  # connections that wait
+MOST_HELD_BYTES = 16 * 1024 * 1024  # of interactions that wait for the worker; servers are paused above
+HEAD_BYTES = 4096  # about as much as an interaction without its bodies
 # In the folder of the session: our authority; ours and all others, as PEM and for Java.
 CA_FILE, BUNDLE_FILE, JAVA_FILE = "ca.pem", "bundle.pem", "bundle.p12"
 
@@ -168,21 +170,36 @@ class ProxyProcess:
 
 
 class Feed:
-    """Connection of the proxy process to the worker."""
+    """Connection of the proxy process to the worker.
+
+    The worker searches bodies for secrets, which takes longer than to transfer them. Its backlog does not delay
+    connections until it takes much memory; long bodies wait on disk.
+    """
 
     def __init__(self, loop: EventLoop, folder: str) -> None:
         sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         sock.connect(os.path.join(folder, SOCKET))  # noqa: PTH118
         self._loop = loop
         self._count = 0
+        self._held = 0  # bytes
         self._waiting: list[Stream] = []
         self.stream = Stream(loop, sock, self)
 
     def add(self, interaction: Interaction) -> None:
         """Send an interaction when no program waits for the proxy."""
         self._count += 1
-        source = frames_of(interaction, self._count)
-        self._loop.defer(lambda: self.stream.stream(source, end=False))
+        size = HEAD_BYTES + held_bytes(interaction)
+        self._held += size
+        source = self._frames(interaction, self._count, size)
+        self._loop.defer(lambda: self.stream.stream(source, end=False), size)
+
+    def _frames(self, interaction: Interaction, number: int, size: int) -> Iterator[bytes]:
+        yield from frames_of(interaction, number)
+        self._held -= size
+        if self._held < MOST_HELD_BYTES // 2:
+            waiting, self._waiting = self._waiting, []
+            for paused in waiting:
+                paused.resume()
 
     def problem(self, text: str) -> None:
         """Send a text about traffic that can't be recorded."""
@@ -198,7 +215,7 @@ class Feed:
 
     def slow_down(self, stream: Stream) -> None:
         """Pause a stream while the worker has much to write."""
-        if self.stream.is_full:
+        if self._held > MOST_HELD_BYTES:
             stream.pause()
             self._waiting.append(stream)
 
@@ -213,10 +230,7 @@ class Feed:
         """Do nothing."""
 
     def drained(self, stream: Stream) -> None:
-        """Continue what was paused."""
-        waiting, self._waiting = self._waiting, []
-        for paused in waiting:
-            paused.resume()
+        """Do nothing: streams continue when little is held."""
 
 
 def _record(options: ProxyOptions, folder: str, started: float, control: int, alive: int) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ext_recorder.http.inject.ext_recorder_agent.channel import frame
-from ext_recorder.http.interaction import Body, Interaction, call_id
+from ext_recorder.http.interaction import IN_MEMORY, Body, Interaction, call_id
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -42,6 +42,12 @@ def frames_of(interaction: Interaction, number: int) -> Iterator[bytes]:
     yield frame(event, b"".join(body.whole() for body in bodies.values()) if short else b"")
     for body in bodies.values():
         body.close()
+
+
+def held_bytes(interaction: Interaction) -> int:
+    """Return the bytes of the bodies of an interaction that are in memory."""
+    bodies = (interaction.request_body, interaction.body)
+    return sum(body.size for body in bodies if body is not None and body.size <= IN_MEMORY)
 
 
 class Arrivals:

@@ -1,20 +1,21 @@
-"""Parser for the lines of one interaction in NAME.http.yaml: some ten times as fast as the YAML library.
+"""Lines of one interaction in NAME.http.yaml: written and parsed some ten times as fast as by the YAML library.
 
-It supports the forms that `writer` writes, with the same results as the library, and returns None for any other form,
-which the library then parses. Values that are written in several lines or with escapes are passed to the library alone.
+The emitter returns the lines that vcrpy's serializer writes, the parser the values that the library reads. Both support
+the usual forms, and return None for any other, which is left to the library; a single unusual value is passed to the
+library alone.
 """
 
 from __future__ import annotations
 
 import re
-from base64 import decodebytes
+from base64 import decodebytes, encodebytes
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import yaml
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from .interaction import Body
 
@@ -30,6 +31,130 @@ _BASE64 = re.compile(r"[A-Za-z0-9+/]+={0,2}")
 _WORDS: dict[str, object] = {"null": None, "true": True, "false": False}
 _SPECIAL = yaml.SafeLoader.yaml_implicit_resolvers  # by first character: forms that are not texts
 LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+DUMPER = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
+
+# --- Emitter ---------------------------------------------------------------------------------------------------------
+
+WIDTH = 80  # columns after which the library folds a text at the next space
+LONGEST_KEY = 128  # characters of a key in one line
+_LINE = re.compile(r"[ -~]*")
+_LINES = re.compile(r"[\n -~]*")
+_SPACED_BREAK = re.compile(r" \n|\n ")
+_UNQUOTED = re.compile(r"(?!---|\.\.\.)(?:[^ #,\[\]{}&*!|>'\"%@`?:-]|[?:-](?![ ]|\Z))[ -~]*(?<![ :])")
+
+
+def emit_interaction(
+    request: tuple[str, str, Mapping[str, str], bytes | None],
+    response: tuple[int, str, Mapping[str, Sequence[str]], bytes],
+) -> str | None:
+    """Return an interaction as vcrpy's serializer writes it: an item of a list, from `- request:` on.
+
+    Args:
+        request: method, URI, headers, body.
+        response: status, reason, headers, body.
+
+    Returns:
+        The lines; None if a part other than a body is not printable ASCII.
+    """
+    method, uri, sent, body = request
+    status, reason, received, content = response
+    parts = (
+        "null" if body is None else _content(body, 10, 6),
+        _headers({name: (value,) for name, value in sent.items()}),
+        _text(method, 12, 6),
+        _text(uri, 9, 6),
+        _content(content, 14, 8),
+        _headers(received),
+        _text(reason, 15, 8),
+    )
+    if None in parts:
+        return None
+    return (
+        "- request:\n    body: {}\n    headers:{}\n    method: {}\n    uri: {}\n"
+        "  response:\n    body:\n      string: {}\n    headers:{}\n    status:\n      code: {code}\n      message: {}\n"
+    ).format(*parts, code=status)
+
+
+def emit_text(text: str) -> str | None:
+    """Return a text as a value on one line, however long; None if it is not printable ASCII."""
+    if _LINE.fullmatch(text) is None:
+        return None
+    if _UNQUOTED.fullmatch(text) and ": " not in text and " #" not in text and not _is_special(text):
+        return text
+    return "'" + text.replace("'", "''") + "'"
+
+
+def _headers(headers: Mapping[str, Sequence[str]]) -> str | None:
+    blocks = []
+    for name in sorted(headers):
+        values = tuple(headers[name])
+        block = (_known_header if sum(map(len, values)) <= SHORT else _header)(name, values)
+        if block is None:
+            return None
+        blocks.append(block)
+    return "".join(blocks) or " {}"
+
+
+def _header(name: str, values: tuple[str, ...]) -> str | None:
+    key = emit_text(name) if 0 < len(name) <= LONGEST_KEY else None
+    items = [_text(value, 8, 8) for value in values]
+    return None if key is None or None in items else f"\n      {key}:" + "".join(f"\n      - {item}" for item in items)
+
+
+_known_header = lru_cache(4096)(_header)
+
+
+def _text(text: str, column: int, indent: int) -> str | None:
+    """Return a text without line feeds as a value; None if it is not printable ASCII.
+
+    Args:
+        column: of its first character.
+        indent: of its further lines.
+    """
+    line = emit_text(text)
+    if line is None or column + len(line) <= WIDTH:
+        return line
+    return _fold(line, column, indent, is_quoted=line[0] == "'")
+
+
+def _fold(line: str, column: int, indent: int, *, is_quoted: bool = True) -> str:
+    """Break a line after its width at each single space, except one before the last quotation mark."""
+    parts, begin = [], 0
+    at = line.find(" ", WIDTH + 1 - column)
+    while at >= 0:
+        if line[at - 1] != " " and line[at + 1] != " " and not (is_quoted and line[at + 1 :] == "'"):
+            parts.append(line[begin:at])
+            begin = at + 1
+            at = line.find(" ", begin + WIDTH + 1 - indent)
+        else:
+            at = line.find(" ", at + 1)
+    return ("\n" + " " * indent).join([*parts, line[begin:]])
+
+
+def _content(body: bytes, column: int, indent: int) -> str:
+    """Return a body as a value."""
+    try:
+        text = body.decode()
+    except UnicodeDecodeError:
+        lines = encodebytes(body).decode("ascii").splitlines()
+        return ("\n" + " " * indent).join([BINARY, *lines])
+    line = _text(text, column, indent)
+    if line is not None:
+        return line
+    if _LINES.fullmatch(text) is None or _SPACED_BREAK.search(text):  # the library writes it with escapes
+        nested: object = {"x" * (column - indent): text}
+        for _ in range(indent // 2 - 1):
+            nested = {"x": nested}
+        written: str = yaml.dump(nested, Dumper=DUMPER)
+        return written.partition("x: ")[2].removesuffix("\n")
+    first, *more = re.split(r"(\n+)", "'" + text.replace("'", "''") + "'")
+    parts = [_fold(first, column, indent)]
+    for breaks, line in zip(more[::2], more[1::2], strict=True):  # an additional line feed: one alone is a space
+        parts += [breaks, "\n", " " * indent, _fold(line, indent, indent)]
+    return "".join(parts)
+
+
+# --- Parser ----------------------------------------------------------------------------------------------------------
 
 
 class _Unsupported(Exception):

@@ -6,7 +6,7 @@ import pytest
 import yaml
 
 from ext_recorder.http.interaction import Body
-from ext_recorder.http.interaction_parser import parse_interaction
+from ext_recorder.http.interaction_yaml import parse_interaction
 
 ITEM = """\
 - request:
