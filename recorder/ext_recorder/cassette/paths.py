@@ -20,6 +20,44 @@ def beside(cassette: str) -> str:
     return cassette if cassette.endswith(SUFFIX) else cassette.removesuffix(".yaml") + SUFFIX
 
 
+try:
+    from fcntl import LOCK_EX, LOCK_NB, flock
+
+    LOCKS = True
+except ImportError:  # Windows: the creation of the file is the only lock, and a crash leaves the file
+    LOCKS = False
+
+PARTIAL_FLAGS: int = (
+    (os.O_RDWR | os.O_CREAT | os.O_APPEND)
+    | getattr(os, "O_CLOEXEC", 0)
+    | getattr(os, "O_NOFOLLOW", 0)
+    | (0 if LOCKS else os.O_EXCL)
+)
+
+
+def lock(fd: int) -> None:
+    """Lock a partial file until it is closed by all processes that have it. Raises BlockingIOError if it is locked."""
+    if LOCKS:
+        flock(fd, LOCK_EX | LOCK_NB)
+
+
+def hold_new(partial: str) -> int | None:
+    """Create a partial file and lock it. Return its descriptor; None if that fails, or if the file has content."""
+    if not LOCKS:
+        return None
+    fd = -1
+    try:
+        fd = os.open(partial, PARTIAL_FLAGS, 0o666)
+        lock(fd)
+        if os.fstat(fd).st_size == 0 and os.path.samestat(os.fstat(fd), os.lstat(partial)):
+            return fd
+    except OSError:  # whoever writes it reports the reason
+        pass
+    if fd >= 0:
+        os.close(fd)
+    return None
+
+
 _KINDS = {
     stat.S_IFDIR: "a folder",
     stat.S_IFIFO: "a named pipe",

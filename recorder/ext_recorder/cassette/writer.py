@@ -14,7 +14,7 @@ from ext_recorder.errors import CassetteInUse, UsageError
 
 from .events import Data, event_line, raw_line
 from .header import Header, encode_header, encode_trailer
-from .paths import partial_of, target_of
+from .paths import PARTIAL_FLAGS, lock, partial_of, target_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,14 +25,6 @@ if TYPE_CHECKING:
     from ext_sdk.core.wire.framing import Framing
 
     from .events import Event
-
-
-try:
-    from fcntl import LOCK_EX, LOCK_NB, flock
-
-    LOCKS = True
-except ImportError:  # Windows: the creation of the file is the only lock, and a crash leaves the file
-    LOCKS = False
 
 
 def claim(path: Path) -> tuple[int, Path | None]:
@@ -49,7 +41,7 @@ def claim(path: Path) -> tuple[int, Path | None]:
     partial = partial_of(path)
     moved: Path | None = None
     while True:
-        fd = os.open(partial, _FLAGS, 0o666)
+        fd = os.open(partial, PARTIAL_FLAGS, 0o666)
         try:
             _lock(fd, path)
             # Its writer may have renamed it between the open and the lock.
@@ -77,20 +69,11 @@ def hold(partial: Path) -> Iterator[None]:
         os.close(fd)
 
 
-_FLAGS: int = (
-    (os.O_RDWR | os.O_CREAT | os.O_APPEND)
-    | getattr(os, "O_CLOEXEC", 0)
-    | getattr(os, "O_NOFOLLOW", 0)
-    | (0 if LOCKS else os.O_EXCL)
-)
-
-
 def _lock(fd: int, path: Path) -> None:
-    if LOCKS:
-        try:
-            flock(fd, LOCK_EX | LOCK_NB)
-        except BlockingIOError:
-            raise CassetteInUse(path) from None
+    try:
+        lock(fd)
+    except BlockingIOError:
+        raise CassetteInUse(path) from None
 
 
 class Writer:
@@ -103,6 +86,7 @@ class Writer:
     Args:
         path: the cassette. Its folder is created if it is missing.
         header: its header, without secrets and machine paths; None to call `begin` later.
+        held: the empty partial file, from `hold_new`; None to create it.
 
     Attributes:
         path: the cassette.
@@ -114,10 +98,10 @@ class Writer:
         OSError: the file cannot be created.
     """
 
-    def __init__(self, path: Path, header: Header | None) -> None:
+    def __init__(self, path: Path, header: Header | None, *, held: int | None = None) -> None:
         self.path = path = type(path)(target_of(str(path)))
         path.parent.mkdir(parents=True, exist_ok=True)
-        self._fd, self.left_behind = claim(path)
+        self._fd, self.left_behind = claim(path) if held is None else (held, None)
         self._size = 0  # bytes of complete lines
         if header:
             self.begin(header)

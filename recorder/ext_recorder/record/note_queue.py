@@ -3,7 +3,8 @@
 Sending wakes the writer process, so the proxy sends while the session is idle. A proxy that is killed before (SIGKILL)
 leaves its notes in the journal, which is shared memory; the writer process reads them when the pipe has ended. A note
 is written before its bytes are forwarded, so everything that a host or a child has received is in the pipe or in the
-journal, unless the journal was full.
+journal. It is memory instead of a file because it contains secrets; the writer process, which no signal to the group of
+the host reaches, keeps it.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import mmap
 import os
 import signal
 from collections import deque
+from contextlib import suppress
 from select import POLLIN, POLLOUT, poll
 from struct import Struct, error
 from time import monotonic
@@ -29,8 +31,10 @@ if TYPE_CHECKING:
     # exit code or the name of the signal that ended it.
     Note: TypeAlias = tuple[float, str, bytes | str | int]
 
-# Some 6,000 messages of 300 bytes. Pages that were never used take no memory.
-JOURNAL_BYTES = 2_097_152
+# More than may wait for the writer process (`proxy.QUEUE_BYTES`). Pages that were never used take no memory.
+JOURNAL_BYTES = 50_331_648
+# Some 6,000 messages of 300 bytes; pages beyond are released once their notes have been sent.
+_USUAL_BYTES = 2_097_152
 
 # Generation; how many notes were handed over before the first one here.
 _START = Struct("<IQ")
@@ -56,16 +60,25 @@ class Journal:
         self._pack_into = _HEAD.pack_into
         self._generation = int.from_bytes(os.urandom(4), "little")  # not a number that messages have in them
         self._closed = False
+        self._at = 0
         self.begin(0)
 
     def begin(self, count: int) -> None:
         """Begin again, empty: so many notes have been handed over."""
         if self._closed:
             return
+        if self.is_long:
+            with suppress(OSError, AttributeError):  # other systems keep the pages
+                self._memory.madvise(mmap.MADV_REMOVE, _USUAL_BYTES, len(self._memory) - _USUAL_BYTES)
         self._generation = (self._generation + 1) & 0xFFFF_FFFF
         _START.pack_into(self._memory, 0, self._generation, count)
         self._at = _START.size
         self.full = False
+
+    @property
+    def is_long(self) -> bool:
+        """Return True if its notes take more memory than those of a usual session."""
+        return self._at > _USUAL_BYTES
 
     def close(self) -> None:
         """Write no more: nothing is recorded, or another process writes."""

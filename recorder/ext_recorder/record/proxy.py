@@ -309,7 +309,7 @@ class StdioProxy:
         queue = self._queue
         if now - queue.fresh[0][0] > LAG_S or weight > QUEUE_BYTES:
             return True
-        return queue.on and queue.journal.full and size < CHUNK_BYTES
+        return queue.on and queue.journal.is_long and size < CHUNK_BYTES
 
     # --- Signals ------------------------------------------------------------------------------------------------------
 

@@ -16,6 +16,7 @@ import select
 import signal
 import time
 
+from ext_recorder.cassette.paths import hold_new
 from ext_recorder.errors import RecorderError
 from ext_recorder.posix.output import open_files
 from ext_recorder.posix.signals import PASSED_ON
@@ -53,6 +54,7 @@ def start(session: RecordingConfig, child: int) -> NoteQueue:
     batches, batches_in = os.pipe()
     report, report_in = os.pipe()
     journal = Journal()
+    held = hold_new(session.partial)  # now, because the first step of the writer process may be seconds away
     # Until it has detached, it would report a signal to the group, too, by the wake-up pipe of the proxy.
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, PASSED_ON)
     try:
@@ -62,8 +64,8 @@ def start(session: RecordingConfig, child: int) -> NoteQueue:
     if writer == 0:
         try:
             guard = _open_guard(child)
-            detach_writer({batches, report_in, guard})
-            outcome = _write(session, unpacked(batches, journal))
+            detach_writer({batches, report_in, guard} | ({held} if held is not None else set()))
+            outcome = _write(session, unpacked(batches, journal), held)
             if outcome is None:
                 _terminate_orphan(guard)
             else:
@@ -74,6 +76,8 @@ def start(session: RecordingConfig, child: int) -> NoteQueue:
     signal.pthread_sigmask(signal.SIG_SETMASK, mask)
     os.close(batches)
     os.close(report_in)
+    if held is not None:
+        os.close(held)
     return NoteQueue(writer, batches_in, report, session.partial, journal)
 
 
@@ -120,9 +124,9 @@ def detach_writer(keep: set[int], *, nice: bool = True) -> None:
         os.close(fd)
 
 
-def _write(session: RecordingConfig, batches: Iterator[list[Note]]) -> Report | None:
+def _write(session: RecordingConfig, batches: Iterator[list[Note]], held: int | None) -> Report | None:
     """Write the cassette. Return the result; None if the proxy was killed before the child ended."""
-    recording = _Recording(session)
+    recording = _Recording(session, held)
     try:
         return recording.write(batches)
     except RecorderError as failure:
@@ -140,12 +144,17 @@ def _write(session: RecordingConfig, batches: Iterator[list[Note]]) -> Report | 
 
 
 class _Recording:
-    """One session, from its notes to its cassette."""
+    """One session, from its notes to its cassette.
+
+    Args:
+        held: the partial file, locked; None to create it.
+    """
 
     _redactor: Redactor
 
-    def __init__(self, session: RecordingConfig) -> None:
+    def __init__(self, session: RecordingConfig, held: int | None) -> None:
         self._session = session
+        self._held = held
 
     def write(self, batches: Iterator[list[Note]]) -> Report | None:
         """Write the cassette. Return the result; None if the proxy was killed before the child ended."""
@@ -160,7 +169,7 @@ class _Recording:
         session = self._session
         self._redactor = (session.redact or Redaction()).redactor()
         warning = ""
-        with Writer(Path(session.cassette), None) as writer:
+        with Writer(Path(session.cassette), None, held=self._held) as writer:
             detected = self._detected(batches, writer)
             check = CompletenessCheck(DIALECTS[detected.protocol])
             encoder = self._begin(writer, detected.protocol, detected.framing, check=check)

@@ -154,7 +154,7 @@ class Children:
             if "name" not in start:
                 continue
             name, cassette = str(start.get("name")), str(start.get("cassette"))
-            if problem := _completed(cassette):
+            if problem := _completed(cassette, start.get("pid")):
                 lines.append(f"child {name}: {problem}")
             if os.path.exists(cassette):  # noqa: PTH110
                 with Reader(cassette) as reader:
@@ -312,8 +312,8 @@ def join(name: str, command: Sequence[str], passed: int) -> Start | None:
 
 
 def started(name: str, cassette: str) -> None:
-    """Report that a child is recorded in this cassette."""
-    _append(f"{os.environ[VARIABLE]}/{STARTS}", {"name": name, "cassette": cassette})
+    """Report that this process records a child in this cassette."""
+    _append(f"{os.environ[VARIABLE]}/{STARTS}", {"name": name, "cassette": cassette, "pid": os.getpid()})
 
 
 def clock_started(cassette: str, zero: float) -> None:
@@ -415,8 +415,12 @@ def _of_command(name: str, cassettes: Sequence[str], live: Live) -> list[str]:
     return same
 
 
-def _completed(cassette: str) -> str:
-    """Wait until a recorder has ended; recover its cassette if it was killed. Return a remark, or ""."""
+def _completed(cassette: str, recorder: object) -> str:
+    """Wait until a recorder has ended; recover its cassette if it was killed. Return a remark, or "".
+
+    Args:
+        recorder: its process id.
+    """
     import time
     from pathlib import Path
 
@@ -426,6 +430,9 @@ def _completed(cassette: str) -> str:
 
     until, partial = time.monotonic() + PATIENCE_S, partial_of(Path(cassette))
     while partial.exists():
+        if partial.stat().st_size == 0 and isinstance(recorder, int) and _is_running(recorder):
+            time.sleep(0.02)  # it has only reserved the name
+            continue
         try:
             recover(partial)
         except CassetteInUse:

@@ -1,0 +1,551 @@
+"""Workspaces of children: the files that a child changes are noted before its next message, and changed again on replay.
+
+The workspace of an ACP agent is the `cwd` of its sessions, that of any other child its working directory. A patch is
+applied completely or not at all, only to the files that were recorded, and never outside of the workspace.
+
+`.git` is not a part of it: hooks and configuration in it would run programs. Neither is `__pycache__`.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from contextlib import contextmanager, suppress
+from time import time_ns
+from typing import TYPE_CHECKING, NamedTuple
+
+from ext_recorder.cassette.git_patch import (
+    EXECUTABLE,
+    FILE,
+    LINK,
+    Entry,
+    FilePatch,
+    lines_of,
+    object_id,
+    patch_of,
+    patched,
+    without_numbers,
+)
+from ext_recorder.errors import RecorderError
+from ext_recorder.messages.path_bindings import HOME
+from ext_recorder.protocols.fast_id import scan_id
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from ext_recorder.messages.path_bindings import ReplayBindings
+
+    Noted = tuple[str, list[object], list[str], list[str]]  # folder, changes, folders that are empty, remarks
+
+CHILD = "."  # the working directory of the child, as a folder of patches
+SKIPPED = frozenset((".git", "__pycache__"))
+MOST_FILES = 20_000
+MOST_BYTES = 16 * 1024 * 1024  # of a changed file
+# Of the files whose content is kept so that changes can be shown as lines; of others, only the id is kept.
+TEXT_BYTES, ALL_TEXT_BYTES = 1024 * 1024, 64 * 1024 * 1024
+# Age of a file that cannot have been changed since it was read without a new time: clocks of file systems are coarse.
+SETTLED_NS = 50_000_000
+# Requests whose `cwd` is the workspace.
+_SESSIONS = (b'"session/new"', b'"session/load"')
+_HEADS = (".git/HEAD", ".git/logs/HEAD", ".git/packed-refs")
+REMEDY = "begin with the recorded files, run the child with --real, or record it again with --mode all"
+
+
+class WorkspaceError(RecorderError):
+    """A patch cannot be applied to the workspace of this replay."""
+
+
+class _Seen(NamedTuple):
+    """File of a snapshot.
+
+    Attributes:
+        key: its times, size and inode; they are others if it has changed.
+        settled: the times are so old that a further change would be visible in them.
+        entry: content and id; the content is None if it is too long.
+    """
+
+    key: tuple[int, ...]
+    settled: bool
+    entry: Entry
+
+
+class Snapshot:
+    """Files of a folder, and what has changed since the last time.
+
+    Args:
+        folder: its path.
+        without: a path that is not a part of it, such as that of the recording.
+    """
+
+    def __init__(self, folder: str, without: str = "") -> None:
+        self.folder = folder
+        self._without = os.path.realpath(without) if without else ""
+        self._files: dict[str, _Seen] = {}
+        self._empty: frozenset[str] = frozenset()
+        self._kept = 0
+        self._remarks: list[str] = []
+        self._commits = self._heads()
+        self._failed = False
+        self._files, self._empty = self._scan()
+
+    def changes(self) -> Noted | None:
+        """Return what has changed since the last call, for `git_patch.PatchFile`; None if nothing has."""
+        before, empty = self._files, self._empty
+        self._files, self._empty = self._scan()
+        changed = [
+            path
+            for path in sorted({*before, *self._files})
+            if (old := before.get(path)) is not (new := self._files.get(path))
+            and (old is None or new is None or old.entry[::2] != new.entry[::2])
+        ]
+        if (commits := self._heads()) != self._commits:
+            self._commits = commits
+            self._remarks.append("commits, and all else in .git")
+        remarks, self._remarks = self._remarks, []
+        added = sorted(self._empty - empty)
+        if not changed and not added and not remarks:
+            return None
+        return self.folder, self._renamed(before, changed), added, remarks
+
+    def _renamed(self, before: dict[str, _Seen], changed: list[str]) -> list[object]:
+        """Return the changes; a file that appears with the content of one that disappears is renamed."""
+        gone: dict[str, list[str]] = {}
+        for path in changed:
+            if path not in self._files and before[path].entry.mode != LINK:
+                gone.setdefault(before[path].entry.id, []).append(path)
+        changes: list[object] = []
+        taken = set()
+        for path in changed:
+            new = self._files.get(path)
+            old = before.get(path)
+            previous = ""
+            if old is None and new is not None and new.entry.mode != LINK and (same := gone.get(new.entry.id)):
+                previous = same.pop(0)
+                taken.add(previous)
+                old = before[previous]
+            changes.append((path, previous, old, new))
+        return [
+            (path, previous, old and tuple(old.entry), new and self._complete(path, new.entry))
+            for path, previous, old, new in changes  # type: ignore[misc]  # as above
+            if path not in taken
+            and (not new or previous or new.entry.content is not None or self._complete(path, new.entry))
+        ]
+
+    def _complete(self, path: str, entry: Entry) -> tuple[int, bytes | None, str] | None:
+        """Return a changed file with its content, which is read again if it was not kept; None if it is too long."""
+        if entry.content is not None:
+            return tuple(entry)
+        content = _read(f"{self.folder}/{path}", MOST_BYTES)
+        if content is None:
+            self._remarks.append(f"{path}: over {MOST_BYTES} bytes, or not readable")
+            return None
+        return entry.mode, content, object_id(content)
+
+    def _scan(self) -> tuple[dict[str, _Seen], frozenset[str]]:
+        files: dict[str, _Seen] = {}
+        empty = set()
+        now = time_ns()
+        folders = [""]
+        while folders and not self._failed:
+            folder = folders.pop()
+            try:
+                with os.scandir(f"{self.folder}/{folder}") as found:
+                    entries = [entry for entry in found if entry.name not in SKIPPED]
+            except OSError as error:
+                if folder:
+                    self._remarks.append(f"{folder}: {error.strerror}")
+                continue
+            if not entries and folder:
+                empty.add(folder[:-1])
+            for entry in entries:
+                path = folder + entry.name
+                if self._without and os.path.realpath(entry.path) == self._without:
+                    continue
+                if entry.is_dir(follow_symlinks=False):
+                    folders.append(f"{path}/")
+                elif (seen := self._seen(path, entry, now)) is not None:
+                    files[path] = seen
+            if len(files) > MOST_FILES:
+                self._failed = True
+                self._remarks.append(f"further changes: the folder has more than {MOST_FILES} files")
+        return (self._files, self._empty) if self._failed else (files, frozenset(empty))
+
+    def _seen(self, path: str, entry: os.DirEntry[str], now: int) -> _Seen | None:
+        """Return a file as it is now; the same object as before if it has not changed."""
+        try:
+            status = entry.stat(follow_symlinks=False)
+        except OSError:
+            return None
+        before = self._files.get(path)
+        key = (status.st_mode, status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino)
+        if before and before.key == key and before.settled:
+            return before
+        content: bytes | None
+        if stat.S_ISLNK(status.st_mode):
+            mode, content = LINK, os.fsencode(os.readlink(entry.path))  # noqa: PTH115
+        elif stat.S_ISREG(status.st_mode):
+            mode = EXECUTABLE if status.st_mode & stat.S_IXUSR else FILE
+            content = _read(entry.path, MOST_BYTES) if status.st_size <= MOST_BYTES else None
+        else:
+            return None
+        # A file that is too long to be kept has another id after each change.
+        id = object_id(content) if content is not None else "".join(f"{number:x}" for number in key[1:])
+        if before and before.entry.id == id and before.entry.mode == mode:
+            return _Seen(key, now - status.st_ctime_ns > SETTLED_NS, before.entry)
+        if before and before.entry.content is not None:
+            self._kept -= len(before.entry.content)
+        if content is not None and (len(content) > TEXT_BYTES or self._kept + len(content) > ALL_TEXT_BYTES):
+            content = None
+        self._kept += len(content or b"")
+        return _Seen(key, now - status.st_ctime_ns > SETTLED_NS, Entry(mode, content, id))
+
+    def _heads(self) -> list[bytes | None]:
+        """Return what changes with each commit, branch and reset."""
+        return [_read(f"{self.folder}/{name}", MOST_BYTES) for name in _HEADS]
+
+
+def _read(path: str, most: int) -> bytes | None:
+    """Return the content of a file; None if it is longer, or cannot be read."""
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        with open(fd, "rb", buffering=0) as file:  # noqa: PTH123
+            if not stat.S_ISREG(os.fstat(fd).st_mode):
+                return None
+            pieces = []
+            while sum(map(len, pieces)) <= most and (piece := file.read(most)):
+                pieces.append(piece)
+    except OSError:
+        return None
+    content = b"".join(pieces)
+    return content if len(content) <= most else None
+
+
+class WorkspaceTracker:
+    """Changes of the workspaces of a child that is recorded, in the proxy.
+
+    Args:
+        keep: takes what has changed, with the time; it is called before the message that follows is forwarded.
+        sessions: the child is an ACP agent, whose workspaces are those of its sessions.
+        without: path that is not a part of a workspace.
+    """
+
+    def __init__(self, keep: Callable[[bytes], None], *, sessions: bool, without: str) -> None:
+        self._keep = keep
+        self._without = without
+        self._snapshots: dict[str, Snapshot] = {}
+        if not sessions:
+            self._snapshots[CHILD] = Snapshot(CHILD, without)
+        self._rest = {"in": b"", "out": b""}
+        self._open: set[bytes] = set()
+
+    def observe(self, stream: str, data: bytes) -> None:
+        """Note changes before bytes of the session are forwarded: before requests and responses, and the end of output.
+
+        Changes that the host makes between its calls are not noted.
+        """
+        rest = self._rest.get(stream)
+        if rest is None:
+            return
+        if stream == "out" and not data:
+            self.note()
+            return
+        lines, feed, self._rest[stream] = (rest + data).rpartition(b"\n")
+        if not feed:
+            return
+        for line in lines.split(b"\n"):
+            if b'"id"' in line and (seen := scan_id(line)) is not None:
+                self._on_message(stream, line, *seen)
+
+    def _on_message(self, stream: str, line: bytes, kind: str, start: int, end: int) -> None:
+        id = line[start:end]
+        if stream == "in" and kind == "request":
+            if not self._open:
+                for snapshot in self._snapshots.values():
+                    snapshot.changes()
+            self._open.add(id)
+            if any(method in line for method in _SESSIONS):
+                self._begin(line)
+            return
+        self.note()
+        if stream == "out" and kind == "response":
+            self._open.discard(id)
+
+    def _begin(self, line: bytes) -> None:
+        """Take a snapshot of the workspace of a new ACP session, instead of that of the child."""
+        from ext_sdk.core.wire.errors import MessageError
+        from ext_sdk.core.wire.json_codec import loads
+
+        try:
+            message = loads(line.decode())
+        except (UnicodeDecodeError, MessageError):
+            return
+        params = message.get("params") if isinstance(message, dict) else None
+        cwd = params.get("cwd") if isinstance(params, dict) else None
+        if not isinstance(cwd, str) or not os.path.isabs(cwd) or not os.path.isdir(cwd):  # noqa: PTH112, PTH117
+            return
+        self._snapshots.pop(CHILD, None)
+        cwd = cwd.rstrip("/")
+        if cwd and not any(f"{cwd}/".startswith(f"{folder}/") for folder in self._snapshots):
+            self._snapshots[cwd] = Snapshot(cwd, self._without)
+
+    def note(self) -> None:
+        """Note what has changed since the last time."""
+        import marshal
+
+        for snapshot in self._snapshots.values():
+            if (changes := snapshot.changes()) is not None:
+                self._keep(marshal.dumps(changes))
+
+
+# Replay
+
+
+class Workspaces:
+    """Patches of a cassette, applied to the workspaces of a replay.
+
+    Args:
+        cassette: its path.
+        bindings: of the replay; they have the workspace of each session.
+        redact: replaces secrets.
+    """
+
+    def __init__(self, cassette: str, bindings: ReplayBindings, redact: Callable[[bytes], bytes]) -> None:
+        self._cassette = cassette
+        self._bindings = bindings
+        self._redact = redact
+
+    def apply(self, number: int) -> None:
+        """Apply one patch: to all of its files, or to none.
+
+        Raises:
+            WorkspaceError: the workspace is not the recorded one, or the patch leads out of it.
+            CassetteError: the patch cannot be read.
+        """
+        patch = patch_of(self._cassette, number)
+        folder = self._live_folder(patch.folder)
+        try:
+            root = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        except OSError as error:
+            raise WorkspaceError(f"{self._of(number)}: {folder}: {error.strerror}") from None
+        try:
+            target = _Target(root, self._neutral, lambda data: self._bindings.to_live(data, json=False))
+            for file in patch.files:
+                target.add(file)
+            for name in patch.empty:
+                _parts(name)
+            target.write(patch.empty)
+        except _Refused as refused:
+            raise WorkspaceError(f"{self._of(number)}: {refused}; {REMEDY}") from None
+        except OSError as error:
+            raise WorkspaceError(f"{self._of(number)}: {error.filename or folder}: {error.strerror}") from None
+        finally:
+            os.close(root)
+
+    def _of(self, number: int) -> str:
+        return f"{self._cassette}: patch {number} of the files that the child changed does not apply"
+
+    def _neutral(self, data: bytes) -> bytes:
+        return self._bindings.to_placeholders(self._redact(data))
+
+    def _live_folder(self, folder: str) -> str:
+        """Return the workspace of this replay. It must be one that the host has named: no other folder is changed."""
+        if folder == CHILD:
+            return folder
+        for name in self._bindings.names:
+            if name != HOME and self._bindings.is_placeholder(name, folder):
+                live = self._bindings.live(folder)
+                if live is not None:
+                    return live
+        raise WorkspaceError(f"{self._cassette}: the workspace {folder} of its patch is not known: use --bind NAME=PATH")
+
+
+class _Refused(Exception):
+    """A file of a patch does not apply."""
+
+
+class _Target:
+    """Folder to which a patch is applied.
+
+    Args:
+        root: descriptor of the folder.
+        neutral: replaces secrets and paths of this machine.
+        live: restores the paths.
+    """
+
+    def __init__(self, root: int, neutral: Callable[[bytes], bytes], live: Callable[[bytes], bytes]) -> None:
+        self._root = root
+        self._neutral = neutral
+        self._live = live
+        self._changed: dict[str, Entry | None] = {}
+
+    def add(self, patch: FilePatch) -> None:
+        """Add the change of one file. Raises _Refused if it does not apply."""
+        for path in filter(None, (patch.old, patch.new)):
+            _parts(path)
+        if not patch.old and not patch.new:
+            raise _Refused("a file has no name")
+        found = self._entry(patch.old or patch.new)
+        if self._is_done(patch, found):
+            return
+        if not patch.old:
+            found = self._nothing(patch, found)
+        elif found is None:
+            raise _Refused(f"{patch.old}: it does not exist")
+        old_mode = patch.old_mode or found.mode
+        if (found.mode == LINK) is not (old_mode == LINK):
+            raise _Refused(f"{patch.old}: expected {_kind(old_mode)}, found {_kind(found.mode)}")
+        content = patched(patch, found.content or b"", self._neutral, self._live)
+        if isinstance(content, str):
+            raise _Refused(f"{patch.old or patch.new}: {content}")
+        if patch.old != patch.new and patch.new and patch.old and self._entry(patch.new) is not None:
+            raise _Refused(f"{patch.new}: it exists already")
+        if patch.old and not patch.copies:
+            self._changed[patch.old] = None
+        if patch.new:
+            self._changed[patch.new] = Entry(patch.new_mode or found.mode, content)
+
+    def _nothing(self, patch: FilePatch, found: Entry | None) -> Entry:
+        """Return the empty file that a new one is made from. Raises _Refused if it exists with other content."""
+        if found is None:
+            return Entry(patch.new_mode or FILE, b"")
+        expected = b"".join(line for hunk in patch.hunks for line in hunk.new)
+        is_same = patch.binary is None and self._compared(found.content or b"") == list(map(without_numbers, lines_of(expected)))
+        if not is_same:
+            raise _Refused(f"{patch.new}: it exists already, with other content")
+        return Entry(found.mode, b"")
+
+    def _is_done(self, patch: FilePatch, found: Entry | None) -> bool:
+        """Return True if the file is already as it is after the patch: the host may have changed it."""
+        if not patch.new:
+            return found is None
+        renames = patch.old and patch.old != patch.new
+        if renames:
+            target = self._entry(patch.new)
+            return target is not None and found is None and self._has(target, patch.new_id)
+        mode = patch.new_mode or (found.mode if found else 0)
+        return found is not None and found.mode == mode and bool(patch.new_id) and self._has(found, patch.new_id)
+
+    def _has(self, entry: Entry, id: str) -> bool:
+        content = entry.content or b""
+        return not id or object_id(content).startswith(id) or object_id(self._neutral(content)).startswith(id)
+
+    def _compared(self, content: bytes) -> list[bytes]:
+        return [without_numbers(line) for line in lines_of(self._neutral(content))]
+
+    def _entry(self, path: str) -> Entry | None:
+        """Return a file as the patch has changed it so far; None if it does not exist. Raises _Refused."""
+        if path in self._changed:
+            return self._changed[path]
+        *folders, name = _parts(path)
+        with self._opened(folders) as folder:
+            if folder is None:
+                return None
+            try:
+                status = os.stat(name, dir_fd=folder, follow_symlinks=False)
+            except FileNotFoundError:
+                return None
+            if stat.S_ISLNK(status.st_mode):
+                return Entry(LINK, os.fsencode(os.readlink(name, dir_fd=folder)))
+            if stat.S_ISDIR(status.st_mode):
+                return None  # the files in it are deleted by the same patch, or it cannot be replaced
+            if not stat.S_ISREG(status.st_mode):
+                raise _Refused(f"{path}: expected a file, found something else")
+            fd = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK, dir_fd=folder)
+            with open(fd, "rb") as file:  # noqa: PTH123
+                mode = EXECUTABLE if status.st_mode & stat.S_IXUSR else FILE
+                return Entry(mode, file.read())
+
+    @contextmanager
+    def _opened(self, folders: list[str], *, create: bool = False) -> Iterator[int | None]:
+        """Open a folder without following symbolic links; None if it does not exist. Raises _Refused."""
+        fd = os.dup(self._root)
+        try:
+            for index, name in enumerate(folders):
+                if create:
+                    with suppress(FileExistsError):
+                        os.mkdir(name, dir_fd=fd)
+                try:
+                    below = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=fd)
+                except FileNotFoundError:
+                    below = -1
+                except OSError:
+                    path = "/".join(folders[: index + 1])
+                    if not create and self._changed.get(path, b"") is None:  # a file that the patch deletes
+                        below = -1
+                    else:
+                        raise _Refused(f"{path}: expected a folder, found a symbolic link or a file") from None
+                os.close(fd)
+                fd = below
+                if fd < 0:
+                    break
+            yield fd if fd >= 0 else None
+        finally:
+            if fd >= 0:
+                os.close(fd)
+
+    def write(self, empty: tuple[str, ...]) -> None:
+        """Write all changes. Raises OSError, or _Refused if another process changes the folder."""
+        for path, entry in self._changed.items():
+            if entry is None:
+                *folders, name = _parts(path)
+                with self._opened(folders) as folder:
+                    if folder is not None:
+                        with suppress(FileNotFoundError):
+                            os.unlink(name, dir_fd=folder)
+                self._remove_empty(folders)
+        for path, entry in self._changed.items():
+            if entry is not None:
+                *folders, name = _parts(path)
+                with self._opened(folders, create=True) as folder:
+                    assert folder is not None
+                    _write(folder, name, entry)
+        for path in empty:
+            with self._opened(_parts(path), create=True):
+                pass
+
+    def _remove_empty(self, folders: list[str]) -> None:
+        """Remove the folders that are empty, as git does."""
+        while folders:
+            *above, name = folders
+            with self._opened(above) as parent:
+                if parent is None:
+                    return
+                try:
+                    os.rmdir(name, dir_fd=parent)
+                except OSError:
+                    return
+            folders = above
+
+
+def _write(folder: int, name: str, entry: Entry) -> None:
+    """Replace a file at once: no process sees a part of it."""
+    temporary = f".{name[:100]}.ext-recorder-{os.getpid()}"
+    content = entry.content or b""
+    if entry.mode == LINK:
+        os.symlink(os.fsdecode(content), temporary, dir_fd=folder)
+    else:
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+        fd = os.open(temporary, flags, 0o777 if entry.mode == EXECUTABLE else 0o666, dir_fd=folder)
+        with open(fd, "wb") as file:  # noqa: PTH123
+            file.write(content)
+    try:
+        with suppress(IsADirectoryError, OSError):
+            os.rmdir(name, dir_fd=folder)  # an empty folder that a file replaces
+        os.rename(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
+    except OSError:
+        os.unlink(temporary, dir_fd=folder)
+        raise
+
+
+def _parts(path: str) -> list[str]:
+    """Return the names in a path. Raises _Refused for a path that leads out of the workspace, or to .git."""
+    parts = path.split("/")
+    if any(part in {"", ".", ".."} or "\0" in part for part in parts):
+        raise _Refused(f"{path!r}: expected a path in the workspace")
+    if any(part.lower() == ".git" for part in parts):
+        raise _Refused(f"{path!r}: files of git itself are not changed")
+    return parts
+
+
+def _kind(mode: int) -> str:
+    return "a symbolic link" if mode == LINK else "a file"
