@@ -161,4 +161,4 @@ def _played(path: Path, options: Options, said: bytes, cuts: Sequence[int], *, p
 def _shown(action: Action) -> tuple[object, ...]:
     if isinstance(action, Write):
         return action.stream, action.data, action.apart
-    return ("close", action.stream) if isinstance(action, Close) else ("exit", action.status)
+    return ("close", action.stream) if isinstance(action, Close) else ("exit", getattr(action, "status", None))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, cast
 
 from ext_recorder.cassette.header import Header, encode_header, encode_trailer
 from ext_recorder.cassette.reader import Reader
-from ext_recorder.replay.actions import ActionBuffer, Close, Exit
+from ext_recorder.replay.actions import ActionBuffer, ChangeFiles, Close, Exit
 from ext_recorder.replay.replay import Options, make_action_buffer, make_player
 
 if TYPE_CHECKING:
@@ -118,6 +118,8 @@ class Host:
                 self.status = action.status
             elif isinstance(action, Close):
                 self.closed.append(action.stream)
+            elif isinstance(action, ChangeFiles):
+                continue
             elif action.stream == "err":
                 self.err += action.data.decode("utf-8", "replace")
             else:

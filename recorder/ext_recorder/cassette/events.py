@@ -9,6 +9,7 @@ r"""Events of a session, one on each line of the cassette.
     - {t: 0.140000, eof: in}                     no more bytes come in from the host; also out and err
     - {t: 0.100000, signal: SIGTERM}             a signal that the host sent
     - {t: 0.145000, omitted: 70000000 bytes of out}  a message over the limit, of which nothing is kept; also in
+    - {t: 0.130000, files: 1}                    the child has changed files: patch 1 in NAME.patch
     - {t: 0.150000, exit: 0}                     the child's exit code, or what ended it: exit: SIGKILL
     - {t: 0.000100, conn: 2, open: in}           a second connection of a socket server
     - {t: 0.000110, conn: 0, err: 'a line'}      its own standard error
@@ -39,14 +40,14 @@ if TYPE_CHECKING:
     from ext_sdk.core.wire.framing import Framing
 
     Stream = Literal["in", "out", "err"]
-    MarkKind = Literal["eof", "exit", "signal", "open", "omitted"]
+    MarkKind = Literal["eof", "exit", "signal", "open", "omitted", "files"]
 
     Clean = Callable[[bytes], bytes]
 else:
     Stream = MarkKind = str
 
 STREAMS: tuple[Stream, ...] = ("in", "out", "err")
-MARKS: tuple[MarkKind, ...] = ("eof", "exit", "signal", "open", "omitted")
+MARKS: tuple[MarkKind, ...] = ("eof", "exit", "signal", "open", "omitted", "files")
 
 # A message over this limit is left out, so that neither the writer's memory nor the file grows with it.
 MESSAGE_LIMIT_BYTES = 67_108_864
@@ -133,10 +134,10 @@ class Mark:
     """Event without bytes.
 
     Attributes:
-        kind: "eof", "exit", "signal", "open" or "omitted".
+        kind: "eof", "exit", "signal", "open", "omitted" or "files".
         time: seconds since the start.
-        value: the stream of eof and open, the exit code as an int, the name of a signal ("SIGTERM"), or the size and
-            stream of an omitted message ("70000000 bytes of out").
+        value: the stream of eof and open, the exit code and the number of a patch as an int, the name of a signal
+            ("SIGTERM"), or the size and stream of an omitted message ("70000000 bytes of out").
         conn: the connection, counted from 1; OWN_FILES.
     """
 

@@ -29,6 +29,7 @@ _MARKS: dict[bytes, MarkKind] = {
     b"signal": "signal",
     b"open": "open",
     b"omitted": "omitted",
+    b"files": "files",
 }
 # Changes all bytes but plain ones: if it changes nothing, the bytes need no parser.
 _MARKED = bytes(byte if byte in PLAIN_BYTES else byte ^ 1 for byte in range(256))
@@ -161,10 +162,12 @@ def _unquoted(body: bytes) -> bytes | None:
 
 def mark_of(kind: MarkKind, time: float, word: str, conn: int) -> Mark | None:
     """Return a mark with its value; None if the value is not valid for its kind."""
-    if kind == "exit" and word.isdigit() and (len(word) == 1 or word[0] != "0") and len(word) <= 10:
+    if kind in {"exit", "files"} and word.isdigit() and (len(word) == 1 or word[0] != "0") and len(word) <= 10:
         return Mark(kind, time, int(word), conn)
     if kind in {"exit", "signal"}:
         return Mark(kind, time, word, conn) if word.startswith("SIG") and " " not in word else None
+    if kind == "files":
+        return None
     if kind == "omitted":
         size, _, rest = word.partition(" ")
         known = size.isdigit() and len(size) <= 15 and rest in {"bytes of in", "bytes of out"}

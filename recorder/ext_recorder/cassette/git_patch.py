@@ -1,4 +1,4 @@
-"""Patches in git's format: changed files as text. `git apply` accepts them, and the output of `git diff --binary` is read.
+"""Patches in git's format: changed files as text, as `git apply` accepts them and `git diff --binary` writes them.
 
     # patch: 1, folder: /tmp/cwd, t: 1.250000
     diff --git a/notes.txt b/notes.txt
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 FILE, EXECUTABLE, LINK = 0o100644, 0o100755, 0o120000
 CONTEXT = 3  # lines before and after a change
 BINARY_SEARCH_BYTES = 8_000  # git takes a file for binary if there is a NUL in this part of it
-# Lines up to which changes are found exactly, or roughly; beyond, everything between the first and the last is replaced.
+# Lines up to which changes are found exactly, or roughly; beyond, all between the first and the last is replaced.
 EXACT_LINES, ROUGH_LINES = 2_000, 20_000
 SUFFIX = ".patch"
 TITLE = b"# Files that a recorded child changed. `git apply` accepts this file, `ext-recorder replay` applies it.\n"
@@ -190,7 +190,10 @@ def _name(prefix: str, path: str) -> bytes:
         escapes = True
     if not escapes:
         return data
-    pieces = [b"\\%c" % byte if byte in b'"\\' else b"\\%03o" % byte if not 32 <= byte < 127 else b"%c" % byte for byte in data]
+    pieces = [
+        b"\\%c" % byte if byte in b'"\\' else b"\\%03o" % byte if not 32 <= byte < 127 else b"%c" % byte
+        for byte in data
+    ]
     return b'"%b"' % b"".join(pieces)
 
 
@@ -294,7 +297,7 @@ class _Reader:
                 values["binary"] = self._binary()
                 break
             key, known = _extended(line)
-            if not known:
+            if known is None:
                 break
             values |= known
             old, new = str(values.pop("from", old)), str(values.pop("to", new))
@@ -326,6 +329,7 @@ class _Reader:
         old: list[bytes] = []
         new: list[bytes] = []
         kept = []
+        last = b""
         while len(old) < count or len(new) < new_count or self._next() == _NO_END:
             line = self._next()
             mark = line[:1] if line else b""
@@ -364,7 +368,7 @@ class _Reader:
 
 def _base85(line: bytes) -> bytes:
     letter = line[0]
-    size = letter - 64 if letter <= 90 else letter - 70  # noqa: PLR2004 - A to Z, a to z
+    size = letter - 64 if letter <= 90 else letter - 70  # A to Z, a to z
     try:
         return b85decode(line[1:].rstrip(b"\n"))[:size]
     except ValueError:
@@ -512,43 +516,36 @@ def _difference(hunk: Hunk, lines: Sequence[bytes]) -> str:
 
 def _with_delta(source: bytes, delta: bytes) -> bytes | str:
     """Return the result of a delta of git: copied parts of the source, and new bytes."""
-    at = 0
-
-    def size() -> int:
-        nonlocal at
-        value = shift = 0
-        while True:
-            byte = delta[at]
-            at += 1
-            value |= (byte & 0x7F) << shift
-            shift += 7
-            if not byte & 0x80:
-                return value
-
+    numbers = iter(delta)
+    result = bytearray()
     try:
-        if size() != len(source):
+        if _size(numbers) != len(source):
             return "its content is another one"
-        total = size()
-        result = bytearray()
-        while at < len(delta) and len(result) <= total:
-            code = delta[at]
-            at += 1
+        total = _size(numbers)
+        for code in numbers:
             if not code & 0x80:
-                result += delta[at : at + code]
-                at += code
+                result += bytes(next(numbers) for _ in range(code))
                 continue
-            numbers = []
-            for bits, count in ((0, 4), (4, 3)):
-                number = 0
-                for index in range(count):
-                    if code & (1 << (bits + index)):
-                        number |= delta[at] << (8 * index)
-                        at += 1
-                numbers.append(number)
-            result += source[numbers[0] : numbers[0] + (numbers[1] or 0x10000)]
-    except IndexError:
+            start, count = (
+                sum(next(numbers) << (8 * index) for index in range(most) if code & (1 << (first + index)))
+                for first, most in ((0, 4), (4, 3))
+            )
+            result += source[start : start + (count or 0x10000)]
+            if len(result) > total:
+                break
+    except (StopIteration, RuntimeError):
         return "the delta of the patch is cut off"
     return bytes(result) if len(result) == total else "the delta of the patch is damaged"
+
+
+def _size(numbers: Iterator[int]) -> int:
+    value = shift = 0
+    for byte in numbers:
+        value |= (byte & 0x7F) << shift
+        shift += 7
+        if not byte & 0x80:
+            break
+    return value
 
 
 # The file beside a cassette
@@ -649,7 +646,9 @@ class PatchFile:
         cleaned = [entry and Entry(entry.mode, self._clean(entry.content or b"")) for entry in (old, new)]
         if old and new and old.mode == new.mode and cleaned[0] == cleaned[1]:
             return "only a secret, or a path of this machine, differs", b""
-        redacted = new and b"[redacted:" in self._redact(new.content or b"") and b"[redacted:" not in (new.content or b"")
+        redacted = (
+            new and b"[redacted:" in self._redact(new.content or b"") and b"[redacted:" not in (new.content or b"")
+        )
         remark = "its secrets; a replay writes placeholders in their place" if redacted and not old else ""
         return remark, encode(path, *cleaned)
 

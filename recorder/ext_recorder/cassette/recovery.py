@@ -13,6 +13,7 @@ from ext_recorder.errors import CassetteError, UsageError
 from ext_sdk.core.atomic import atomic_write
 
 from .fast_parser import parse_line
+from .git_patch import file_of
 from .header import encode_trailer
 from .paths import partial_of, target_of
 from .reader import Reader, read_header
@@ -68,6 +69,9 @@ def recover(partial: Path, cassette: Path | None = None, *, replace: bool = Fals
         with atomic_write(str(path)) as file:
             file.writelines(scanned)
         if not is_cassette:
+            patches = type(partial)(f"{file_of(str(name_of(partial)))}.partial")
+            if patches.exists():
+                patches.replace(file_of(str(path)))
             partial.unlink()
     return Recovered(path, scanned.events, scanned.dropped)
 

@@ -188,6 +188,7 @@ _WORDS = {
     "exit": "an exit code, or a signal as in SIGKILL",
     "signal": "a signal as in SIGTERM",
     "omitted": "as in 70000000 bytes of out",
+    "files": "the number of a patch",
 }
 
 

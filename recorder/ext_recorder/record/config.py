@@ -100,6 +100,10 @@ class ResumeFrom:
         last_time, last_early = 0.0, max(self.early, default=0)
         with Reader(self.path) as reader:
             for event in reader:
+                if event.kind == "files":
+                    raise UsageError(
+                        f"{self.path}: has changed files; --mode new_episodes does not keep them, --mode all does"
+                    )
                 if self.upto and reader.line >= self.upto and reader.line not in self.early:
                     if reader.line > last_early:
                         break
@@ -128,6 +132,7 @@ class RecordingConfig:
         base: what is recorded on; None: nothing.
         http: the HTTP traffic of the child is recorded, too.
         redact: what is redacted; None: what looks secret.
+        files: changed files are recorded: "cwd", those of the working directory; "sessions", those of ACP sessions.
         on_start: is called with the zero of the cassette's clock, on the monotonic clock.
 
     Raises:
@@ -140,6 +145,7 @@ class RecordingConfig:
         "cassette",
         "command",
         "connect",
+        "files",
         "framing",
         "http",
         "listen",
@@ -164,6 +170,7 @@ class RecordingConfig:
         connect: str = "",
         match_env: tuple[str, ...] = (),
         http: bool = False,
+        files: str = "",
         on_start: Callable[[float], None] | None = None,
     ) -> None:
         from ext_recorder.cassette.paths import target_of  # every replay imports this module for its modes
@@ -177,6 +184,7 @@ class RecordingConfig:
         self.bind = bind or {}
         self.base: ResumeFrom | None = None
         self.http = http
+        self.files = files
         self.on_start = on_start
         self.listen = listen
         self.connect = connect

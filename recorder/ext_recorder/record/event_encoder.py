@@ -22,11 +22,13 @@ from ext_recorder.cassette.events import (
 from ext_sdk.core.wire.frames import Frame, Junk, Overlong
 from ext_sdk.core.wire.framing import UINT32_LIMIT_BYTES
 
+from .note_queue import FILES
 from .split_secrets import SplitSecrets, StreamedText, may_be_delta
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ext_recorder.cassette.events import Clean, MarkKind, Stream
+    from ext_recorder.cassette.git_patch import PatchFile
     from ext_recorder.messages.path_bindings import RecordBindings as Bindings
     from ext_recorder.replay.unanswered import CompletenessCheck
     from ext_sdk.core.wire.framing import Framing
@@ -88,6 +90,7 @@ class EventEncoder:
         replacements: finds secrets in a text; if given, secrets that are split over notifications are found.
         keeps_long: lines of the child over the limit are kept as bytes in pieces, because they are not messages.
         check: reads the messages and marks as well.
+        patches: writes changed files; None if they are not recorded.
 
     Attributes:
         counts: number of messages so far, by stream; of stderr, lines.
@@ -106,8 +109,10 @@ class EventEncoder:
         replacements: Replacements | None = None,
         keeps_long: bool = False,
         check: CompletenessCheck | None = None,
+        patches: PatchFile | None = None,
     ) -> None:
         self._framing = framing
+        self._patches = patches
         self._parts: dict[str, _Part] = {}
         self._clean = clean
         self._bindings = bindings
@@ -132,6 +137,10 @@ class EventEncoder:
         for time, name, what in queue:
             # Notes of one turn of the proxy may be some µs out of order.
             self._time = max(time + self._since, self._time)
+            if name == FILES and isinstance(what, bytes):
+                if self._patches and self._patches.append(self._time, what):
+                    self._write_mark("files", self._patches.count, 1)
+                continue
             if not isinstance(what, bytes):
                 kind, conn = _named(name)
                 if kind in {"exit", END}:

@@ -3,8 +3,8 @@
 Sending wakes the writer process, so the proxy sends while the session is idle. A proxy that is killed before (SIGKILL)
 leaves its notes in the journal, which is shared memory; the writer process reads them when the pipe has ended. A note
 is written before its bytes are forwarded, so everything that a host or a child has received is in the pipe or in the
-journal. It is memory instead of a file because it contains secrets; the writer process, which no signal to the group of
-the host reaches, keeps it.
+journal, unless the journal was full. It is memory instead of a file because it contains secrets; the writer process,
+which no signal to the group of the host reaches, keeps it.
 """
 
 from __future__ import annotations
@@ -24,17 +24,21 @@ from ext_recorder.posix.signals import signal_name
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
     from typing import TypeAlias
 
     # Seconds since the start; then a stream and its bytes (b"" at its end), "signal" and its name, or "exit" and the
     # exit code or the name of the signal that ended it.
     Note: TypeAlias = tuple[float, str, bytes | str | int]
+    Fresh: TypeAlias = tuple[float, str, bytes | memoryview | str | int]
 
-# More than may wait for the writer process (`proxy.QUEUE_BYTES`). Pages that were never used take no memory.
-JOURNAL_BYTES = 50_331_648
+# A last message of this size survives a kill of the proxy. Pages that were never used take no memory.
+JOURNAL_BYTES = 8_388_608
 # Some 6,000 messages of 300 bytes; pages beyond are released once their notes have been sent.
 _USUAL_BYTES = 2_097_152
+
+# A note of this size is not kept a second time.
+_LONG_BYTES = 16_384
 
 # Generation; how many notes were handed over before the first one here.
 _START = Struct("<IQ")
@@ -53,10 +57,11 @@ class Journal:
         full: later notes are not in it.
     """
 
-    __slots__ = ("_at", "_closed", "_generation", "_memory", "_pack_into", "full")
+    __slots__ = ("_at", "_closed", "_generation", "_memory", "_pack_into", "_view", "full")
 
     def __init__(self, size: int = JOURNAL_BYTES) -> None:
         self._memory = mmap.mmap(-1, size)  # shared with processes that are forked later
+        self._view = memoryview(self._memory)
         self._pack_into = _HEAD.pack_into
         self._generation = int.from_bytes(os.urandom(4), "little")  # not a number that messages have in them
         self._closed = False
@@ -84,8 +89,12 @@ class Journal:
         """Write no more: nothing is recorded, or another process writes."""
         self._closed = self.full = True
 
-    def add(self, time: float, name: bytes, content: bytes) -> None:
+    def add(self, time: float, name: bytes, content: bytes) -> bytes | memoryview:
         """Write a note, unless the journal is full. Every chunk of the session passes here.
+
+        Returns:
+            The content; if it is long, that in the journal, so that no other copy of it has to be kept. It is valid
+            until `begin`.
 
         Args:
             time: seconds since the start.
@@ -93,7 +102,7 @@ class Journal:
             content: its bytes.
         """
         if self.full:
-            return
+            return content
         memory, at, size = self._memory, self._at, len(content)
         start = at + _HEAD_BYTES
         try:
@@ -102,6 +111,8 @@ class Journal:
             self._at = start + size
         except (IndexError, error):  # beyond the end
             self.full = True
+            return content
+        return content if size < _LONG_BYTES else self._view[start : start + size]
 
     def add_value(self, time: float, name: str, value: str | int) -> None:
         """Write a note of what is not bytes, unless the journal is full."""
@@ -146,6 +157,7 @@ BATCH_BYTES = 524_288
 
 # Size of a note without its bytes.
 NOTE_BYTES = 256
+FILES = "files"  # name of the notes with changed files
 NO_PROCESS = -1  # instead of a process id
 
 
@@ -186,7 +198,7 @@ class NoteQueue:
     def __init__(self, writer: int, pipe: int, report: int, partial: str, journal: Journal) -> None:
         self.journal = journal
         self._count = 0  # notes handed over
-        self.fresh: list[Note] = []
+        self.fresh: list[Fresh] = []
         self.backlog = 0
         self.on = True
         self.pipe = pipe
@@ -203,11 +215,11 @@ class NoteQueue:
 
     def keep(self, time: float, name: str, what: bytes | str | int) -> None:
         """Note something; bytes, before they are forwarded."""
-        self.fresh.append((time, name, what))
         if isinstance(what, bytes):
-            self.journal.add(time, name.encode(), what)
+            self.fresh.append((time, name, self.journal.add(time, name.encode(), what)))
         else:
             self.journal.add_value(time, name, what)
+            self.fresh.append((time, name, what))
 
     def flush(self) -> int:
         """Queue a batch of the oldest notes, and write as much as the pipe accepts. Return the weight of the batch."""
@@ -217,7 +229,7 @@ class NoteQueue:
         weight = count = 0
         for _, _, content in self.fresh:
             count += 1
-            weight += (len(content) if isinstance(content, bytes) else 0) + NOTE_BYTES
+            weight += (len(content) if isinstance(content, (bytes, memoryview)) else 0) + NOTE_BYTES
             if weight > BATCH_BYTES:
                 break
         batch = pack(self.fresh[:count])
@@ -315,9 +327,9 @@ class NoteQueue:
         return Report(ok=False, text=f"{how}; what was recorded is in {self._partial}, for `ext-recorder recover`")
 
 
-def pack(queue: list[Note]) -> bytes:
+def pack(queue: Sequence[Fresh]) -> bytes:
     """Return a batch as bytes."""
-    body = marshal.dumps(queue, 2)
+    body = marshal.dumps(queue, 2)  # type: ignore[arg-type]  # it also takes a memoryview
     return len(body).to_bytes(LENGTH_BYTES, "little") + body
 
 

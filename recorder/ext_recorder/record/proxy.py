@@ -16,7 +16,7 @@ from ext_recorder.posix.child import exit_status
 from ext_recorder.posix.output import host_outlet, pipe_outlet, release, write_message
 from ext_recorder.posix.signals import signal_name
 
-from .note_queue import BATCH_BYTES, NOTE_BYTES
+from .note_queue import BATCH_BYTES, FILES, NOTE_BYTES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from ext_recorder.posix.child import Child
     from ext_recorder.posix.output import OutputSink
     from ext_recorder.posix.signals import Signals
+    from ext_recorder.replay.workspace import WorkspaceTracker
 
     from .note_queue import NoteQueue
 
@@ -203,17 +204,28 @@ class StdioProxy:
         signals: where the host's signals arrive.
         notes: takes what is seen.
         stderr: the host's standard error; it stays open to the end, for us to say something.
+        workspaces: notes the files that the child changes; None if they are not recorded.
 
     Attributes:
         started: the moment on the monotonic clock that is 0 in the cassette.
     """
 
-    def __init__(self, child: Child, signals: Signals, queue: NoteQueue, stderr: OutputSink) -> None:
+    def __init__(
+        self,
+        child: Child,
+        signals: Signals,
+        queue: NoteQueue,
+        stderr: OutputSink,
+        workspaces: WorkspaceTracker | None = None,
+    ) -> None:
         self._child = child
         self._signals = signals
         self._queue = queue
         self._stderr = stderr
         self.started = monotonic()
+        self._workspaces = workspaces
+        if workspaces:
+            workspaces.keep = self._keep_files
         self._patience = signals.patience  # ms that poll() may wait when there is nothing to hand over
         self._running = True
         self._lingers = False  # after the child's exit, while nothing was reported of it
@@ -253,18 +265,23 @@ class StdioProxy:
                     data = os.read(stream.source, CHUNK_BYTES)
                 except BlockingIOError:  # a process that the child has started could still write here
                     break
+                if self._workspaces:
+                    self._workspaces.observe(stream.name, data)
                 self._queue.keep(monotonic() - self.started, stream.name, data)
                 stream.held += data
                 stream.ended = not data
                 taken += len(data)
             self._wire.push(stream)
+        if self._workspaces:
+            self._workspaces.note()
         assert self._status is not None  # `_running` ends by it
         self._note("exit", exit_status(self._status))
         return self._status
 
     def _forward(self) -> None:
         """Forward and note every byte. A round trip takes two turns of this loop."""
-        wait, read, clock, started = self._wire.poll.poll, os.read, monotonic, self.started
+        wait, clock, started = self._wire.poll.poll, monotonic, self.started
+        read = self._read if self._workspaces else os.read
         wire, streams, queue, fresh = self._wire, self._wire.streams, self._queue, self._queue.fresh
         write_down, data = queue.journal.add, b""
         weight = 0  # of what is fresh, as far as it is bytes
@@ -283,8 +300,7 @@ class StdioProxy:
                     continue
                 except OSError:  # hung up or reset: as good as ended
                     data = b""
-                fresh.append((now, stream.name, data))
-                write_down(now, stream.label, data)
+                fresh.append((now, stream.name, write_down(now, stream.label, data)))
                 try:
                     sent = send(data)
                 except BlockingIOError:
@@ -297,6 +313,13 @@ class StdioProxy:
             if not ready or (weight > BATCH_BYTES and self._presses(now, weight, len(data))):
                 weight = self._hand_over(weight)
                 eager = not ready and weight > 0 and not queue.backlog
+
+    def _read(self, fd: int, size: int) -> bytes:
+        """Read a source, and note the files that have changed before its bytes are forwarded."""
+        data = os.read(fd, size)
+        if self._workspaces:
+            self._workspaces.observe(self._wire.streams[fd][0].name, data)
+        return data
 
     def _presses(self, now: float, weight: int, size: int) -> bool:
         """Return True if a busy session has to wait while notes are sent.
@@ -327,12 +350,15 @@ class StdioProxy:
 
     # --- The recording ------------------------------------------------------------------------------------------------
 
+    def _keep_files(self, changes: bytes) -> None:
+        self._queue.keep(monotonic() - self.started, FILES, changes)
+
     def _note(self, kind: str, what: int | str) -> None:
         self._queue.keep(monotonic() - self.started, kind, what)
 
     def _tell_unrecorded(self) -> None:
         """Report output of a process that the child has started, once."""
-        if any(isinstance(what, bytes) and what for _, _, what in self._queue.fresh):
+        if any(isinstance(what, (bytes, memoryview)) and what for _, _, what in self._queue.fresh):
             self._lingers = False
             write_message(self._stderr, f"a process that the command started writes after its exit; {_UNRECORDED}")
 

@@ -58,6 +58,11 @@ def record(session: RecordingConfig, http: Callable[[RecordingConfig], TrafficRe
     layer = http(session) if http else None
     signals = Signals()
     signals.catch()
+    workspaces = None
+    if session.files:
+        from ext_recorder.replay.workspace import tracker_of
+
+        workspaces = tracker_of(session.files, session.cassette)
     try:
         child = spawn_in(layer, session.command)
     finally:
@@ -66,7 +71,7 @@ def record(session: RecordingConfig, http: Callable[[RecordingConfig], TrafficRe
     signals.catch_ignored()
     stderr = host_outlet(2)
     queue = writer_process.start(session, child.pid)
-    proxy = StdioProxy(child, signals, queue, stderr)
+    proxy = StdioProxy(child, signals, queue, stderr, workspaces)
     if session.on_start:
         session.on_start(proxy.started)
     status = proxy.run()

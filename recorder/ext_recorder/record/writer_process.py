@@ -186,6 +186,10 @@ class _Recording:
             if not check.is_complete and (reason := self._interruption(detected)):
                 text = f"{session.cassette}: not made, the session was interrupted: {reason}{self.kept()}"
                 return Report(ok=False, text=text)
+            if session.files:
+                from ext_recorder.cassette.git_patch import publish
+
+                publish(session.cassette)
             writer.publish()
         counts = ", ".join(f"{count} {name}" for name, count in encoder.counts.items())
         redacted = f"; redacted: {', '.join(self._redactor.fired)}" if self._redactor.fired else ""
@@ -243,6 +247,11 @@ class _Recording:
         def clean(data: bytes) -> bytes:
             return bindings.clean(redact(data))
 
+        patches = None
+        if session.files:
+            from ext_recorder.cassette.git_patch import PatchFile
+
+            patches = PatchFile(session.cassette, redact, clean)
         header = Header(
             protocol,
             framing,
@@ -265,6 +274,7 @@ class _Recording:
             replacements=self._redactor.replacements,
             keeps_long=not DIALECTS[protocol].calls,
             check=check,
+            patches=patches,
         )
 
     def _interruption(self, detected: DetectedProtocol) -> str:

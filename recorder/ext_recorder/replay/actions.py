@@ -64,7 +64,20 @@ class Exit:
         return f"Exit({self.status!r})"
 
 
-Action = Write | Close | Exit
+class ChangeFiles:
+    """Change files of the workspace, by the patch with this number. `after` as in Write."""
+
+    __slots__ = ("after", "number")
+
+    def __init__(self, number: int, after: float = 0.0) -> None:
+        self.number = number
+        self.after = after
+
+    def __repr__(self) -> str:
+        return f"ChangeFiles({self.number})"
+
+
+Action = Write | Close | Exit | ChangeFiles
 
 
 class ActionBuffer:
@@ -81,7 +94,7 @@ class ActionBuffer:
         size: bytes of output since the last `take`.
     """
 
-    __slots__ = ("_actions", "_apart", "_last", "_next_apart", "_out", "_paced", "after", "over", "size")
+    __slots__ = ("_actions", "_apart", "_last", "_next_apart", "_out", "_paced", "_patches", "after", "over", "size")
 
     def __init__(self, *, paced: bool = False, apart: bool = False) -> None:
         self._actions: list[Action] = []
@@ -90,6 +103,7 @@ class ActionBuffer:
         self._apart = apart
         self._last: bool | None = None  # the last message is a response
         self._next_apart = False
+        self._patches: set[int] = set()
         self.after = 0.0
         self.over = False
         self.size = 0
@@ -130,6 +144,13 @@ class ActionBuffer:
         """Close stdout or stderr."""
         self._flush()
         self._actions.append(Close(stream, self.after))
+
+    def change_files(self, number: int) -> None:
+        """Change files of the workspace, by the patch with this number."""
+        if number not in self._patches:
+            self._flush()
+            self._patches.add(number)
+            self._actions.append(ChangeFiles(number, self.after))
 
     def exit(self, status: int | str) -> None:
         """Exit with this code, or by the signal of this name."""

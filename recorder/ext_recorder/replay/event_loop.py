@@ -18,7 +18,7 @@ from ext_recorder.errors import RecorderError
 from ext_recorder.posix.output import unread
 from ext_recorder.posix.signals import Signals, signal_name
 
-from .actions import Close, Exit, Write
+from .actions import ChangeFiles, Close, Exit, Write
 from .player import Divergence
 
 TYPE_CHECKING = False
@@ -323,8 +323,21 @@ class PlayerDriver:
             self._queues[action.stream].write(action.data)
         elif isinstance(action, Close):
             self._queues[action.stream].close()
+        elif isinstance(action, ChangeFiles):
+            self._change_files(action.number)
         else:
             self.status = action.status
+
+    def _change_files(self, number: int) -> None:
+        """Change files of the workspace. If that fails, nothing of what follows is played. Raises RecorderError."""
+        try:
+            self.player.workspaces().apply(number)
+        except RecorderError as error:
+            self._later.clear()
+            self._later_bytes = 0
+            self._actions.take()
+            self.player.differences.append(str(error))
+            raise
 
     def _perform(self, actions: list[Action]) -> None:
         """Perform the actions that are due, in order; keep the others for later."""

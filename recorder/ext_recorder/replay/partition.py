@@ -14,7 +14,7 @@ from .threads import CallChain, ChildRequest, Dependency
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Container, Iterator
+    from collections.abc import Callable, Container, Iterator, Sequence
 
     from ext_recorder.cassette.events import Event
     from ext_recorder.cassette.reader import Reader
@@ -50,6 +50,7 @@ class RecordingPartitioner:
         self.place = 0
         self.asked: set[bytes] = set()
         self._last = self.first
+        self._changed: list[tuple[int, Event]] = []  # patches of files, which belong to the next event of the child
         self._host_calls: OpenCalls[bytes, CallChain] = OpenCalls()
         self._child_calls: OpenCalls[bytes, ChildRequest] = OpenCalls()
         self._named: dict[bytes, CallChain] = {}  # by a lasting name: the thread whose messages have it
@@ -59,6 +60,7 @@ class RecordingPartitioner:
     def take(self, event: Event, line: int) -> Iterator[CallChain]:
         """Add the next event of the recording. Yield the threads that it begins."""
         if isinstance(event, Data) and event.kind == "in":
+            self._take_changes([self._last])
             for item in recorded_requests(event, line, self._framing):
                 self.place += 1
                 thread = self._take_request(item, event.time)
@@ -67,6 +69,9 @@ class RecordingPartitioner:
             return
         self.place += 1
         if isinstance(event, Mark):
+            if event.kind == "files":
+                self._changed.append((self.place, event))
+                return
             is_omitted = event.kind == "omitted" and omitted(event)[1] == "in"
             if is_omitted or event.kind == "signal" or (event.kind == "eof" and event.value == "in"):
                 self._last = CallChain(None, event.time)
@@ -138,9 +143,11 @@ class RecordingPartitioner:
             if kind == "request":
                 keys.append(key)
         if not keys:
+            self._take_changes([owner or self._last])
             (owner or self._last).steps.append((self.place, event))
             return
         threads = [owner] if owner else self._busy() or [self._last]
+        self._take_changes(threads)
         question = ChildRequest(event, keys, threads)
         self.asked.update(keys)
         for key in keys:
@@ -150,6 +157,12 @@ class RecordingPartitioner:
             thread.open += len(keys)
             if len(threads) > 1:
                 self._doubts.setdefault(thread, []).append(question)
+
+    def _take_changes(self, threads: Sequence[CallChain]) -> None:
+        """Add the changes of files to each thread that what follows them may belong to; they are made once."""
+        for thread in threads if self._changed else ():
+            thread.steps += self._changed
+        self._changed.clear()
 
     def _busy(self) -> list[CallChain]:
         """Return the threads whose calls are open."""

@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from .request_matcher import RecordedRequest, RequestMatcher
     from .response_writer import ResponseWriter
     from .threads import CallChain, Scheduler, Spoiled
+    from .workspace import Workspaces
 
 EXIT_DIFFERS = 3  # the session was not the recorded one
 # Number of misses that are explained in full: each explanation reads the file, and more of them do not help.
@@ -213,6 +214,12 @@ class Player:
             self._at_eof = False
             self._receive_end()
 
+    def workspaces(self) -> Workspaces:
+        """Return the workspaces of the recorded child, in which its patches are applied."""
+        from .workspace import Workspaces
+
+        return Workspaces(self._name, self._requests.bindings, self._requests.redact)
+
     @property
     def bindings(self) -> ReplayBindings:
         """Paths, and their placeholders in the cassette."""
@@ -261,6 +268,8 @@ class Player:
             self._end(event.value)
         elif event.kind == "eof" and event.value != "in":
             self._actions.close("out" if event.value == "out" else "err")
+        elif event.kind == "files":
+            self._actions.change_files(int(event.value))
         elif event.kind == "omitted" and omitted(event)[1] == "out":
             self._misses += 1
             self._omits = True

@@ -98,7 +98,7 @@ class RequestMatcher:
         self.matcher = matcher
         self.bindings = bindings
         self._calls = calls
-        self._redact = redact
+        self.redact = redact
         self._client_generated = client_generated
         self._names = names
         self._scans_ids = dialect.calls and dialect.fast_scannable
@@ -174,7 +174,7 @@ class RequestMatcher:
         return self.dialect.classify(self._clean(payload))
 
     def _clean(self, payload: bytes) -> bytes:
-        return self.bindings.to_placeholders(self._redact(payload))
+        return self.bindings.to_placeholders(self.redact(payload))
 
     def _accepts_by_value(self, recorded: RecordedRequest, payload: bytes) -> bool:
         bound = self._learn(recorded, payload)

@@ -1,4 +1,4 @@
-"""Workspaces of children: the files that a child changes are noted before its next message, and changed again on replay.
+"""Workspaces of children: files that a child changes are noted before its next message, and changed again on replay.
 
 The workspace of an ACP agent is the `cwd` of its sessions, that of any other child its working directory. A patch is
 applied completely or not at all, only to the files that were recorded, and never outside of the workspace.
@@ -20,6 +20,7 @@ from ext_recorder.cassette.git_patch import (
     LINK,
     Entry,
     FilePatch,
+    file_of,
     lines_of,
     object_id,
     patch_of,
@@ -35,7 +36,9 @@ if TYPE_CHECKING:
 
     from ext_recorder.messages.path_bindings import ReplayBindings
 
-    Noted = tuple[str, list[object], list[str], list[str]]  # folder, changes, folders that are empty, remarks
+    State = tuple[int, bytes | None, str]  # a `git_patch.Entry`
+    Change = tuple[str, str, State | None, State | None]  # path, previous path if it is renamed, before, after
+    Noted = tuple[str, list[Change], list[str], list[str]]  # folder, changes, folders that are empty, remarks
 
 CHILD = "."  # the working directory of the child, as a folder of patches
 SKIPPED = frozenset((".git", "__pycache__"))
@@ -74,12 +77,13 @@ class Snapshot:
 
     Args:
         folder: its path.
-        without: a path that is not a part of it, such as that of the recording.
+        without: beginnings of paths that are not a part of it, such as those of the recording.
     """
 
-    def __init__(self, folder: str, without: str = "") -> None:
+    def __init__(self, folder: str, without: tuple[str, ...] = ()) -> None:
         self.folder = folder
-        self._without = os.path.realpath(without) if without else ""
+        self._root = os.path.realpath(folder)
+        self._without = tuple(path for path in without if path.startswith(f"{self._root}/"))
         self._files: dict[str, _Seen] = {}
         self._empty: frozenset[str] = frozenset()
         self._kept = 0
@@ -101,40 +105,37 @@ class Snapshot:
         if (commits := self._heads()) != self._commits:
             self._commits = commits
             self._remarks.append("commits, and all else in .git")
-        remarks, self._remarks = self._remarks, []
+        changes = list(self._noted(before, changed))
         added = sorted(self._empty - empty)
-        if not changed and not added and not remarks:
+        remarks, self._remarks = self._remarks, []
+        if not changes and not added and not remarks:
             return None
-        return self.folder, self._renamed(before, changed), added, remarks
+        return self.folder, changes, added, remarks
 
-    def _renamed(self, before: dict[str, _Seen], changed: list[str]) -> list[object]:
-        """Return the changes; a file that appears with the content of one that disappears is renamed."""
+    def _noted(self, before: dict[str, _Seen], changed: list[str]) -> Iterator[Change]:
+        """Yield the changes; a file that appears with the content of one that disappears is renamed."""
         gone: dict[str, list[str]] = {}
         for path in changed:
             if path not in self._files and before[path].entry.mode != LINK:
                 gone.setdefault(before[path].entry.id, []).append(path)
-        changes: list[object] = []
-        taken = set()
+        renamed = {}
         for path in changed:
             new = self._files.get(path)
-            old = before.get(path)
-            previous = ""
-            if old is None and new is not None and new.entry.mode != LINK and (same := gone.get(new.entry.id)):
-                previous = same.pop(0)
-                taken.add(previous)
-                old = before[previous]
-            changes.append((path, previous, old, new))
-        return [
-            (path, previous, old and tuple(old.entry), new and self._complete(path, new.entry))
-            for path, previous, old, new in changes  # type: ignore[misc]  # as above
-            if path not in taken
-            and (not new or previous or new.entry.content is not None or self._complete(path, new.entry))
-        ]
+            if path not in before and new and new.entry.mode != LINK and (same := gone.get(new.entry.id)):
+                renamed[path] = same.pop(0)
+        for path in changed:
+            new = self._files.get(path)
+            if path in renamed and new:
+                yield path, renamed[path], _state(before[renamed[path]]), _state(new)
+            elif path not in renamed.values():
+                entry = self._complete(path, new.entry) if new else None
+                if entry or not new:
+                    yield path, "", _state(before.get(path)), entry
 
-    def _complete(self, path: str, entry: Entry) -> tuple[int, bytes | None, str] | None:
+    def _complete(self, path: str, entry: Entry) -> State | None:
         """Return a changed file with its content, which is read again if it was not kept; None if it is too long."""
         if entry.content is not None:
-            return tuple(entry)
+            return entry.mode, entry.content, entry.id
         content = _read(f"{self.folder}/{path}", MOST_BYTES)
         if content is None:
             self._remarks.append(f"{path}: over {MOST_BYTES} bytes, or not readable")
@@ -159,7 +160,7 @@ class Snapshot:
                 empty.add(folder[:-1])
             for entry in entries:
                 path = folder + entry.name
-                if self._without and os.path.realpath(entry.path) == self._without:
+                if self._without and f"{self._root}/{path}".startswith(self._without):
                     continue
                 if entry.is_dir(follow_symlinks=False):
                     folders.append(f"{path}/")
@@ -204,6 +205,10 @@ class Snapshot:
         return [_read(f"{self.folder}/{name}", MOST_BYTES) for name in _HEADS]
 
 
+def _state(seen: _Seen | None) -> State | None:
+    return (seen.entry.mode, seen.entry.content, seen.entry.id) if seen else None
+
+
 def _read(path: str, most: int) -> bytes | None:
     """Return the content of a file; None if it is longer, or cannot be read."""
     try:
@@ -211,12 +216,11 @@ def _read(path: str, most: int) -> bytes | None:
         with open(fd, "rb", buffering=0) as file:  # noqa: PTH123
             if not stat.S_ISREG(os.fstat(fd).st_mode):
                 return None
-            pieces = []
-            while sum(map(len, pieces)) <= most and (piece := file.read(most)):
-                pieces.append(piece)
+            content = b""
+            while len(content) <= most and (piece := file.read(most + 1)):
+                content += piece
     except OSError:
         return None
-    content = b"".join(pieces)
     return content if len(content) <= most else None
 
 
@@ -224,13 +228,15 @@ class WorkspaceTracker:
     """Changes of the workspaces of a child that is recorded, in the proxy.
 
     Args:
-        keep: takes what has changed, with the time; it is called before the message that follows is forwarded.
         sessions: the child is an ACP agent, whose workspaces are those of its sessions.
-        without: path that is not a part of a workspace.
+        without: beginnings of paths that are not a part of a workspace.
+
+    Attributes:
+        keep: takes what has changed; it is called before the message that follows is forwarded.
     """
 
-    def __init__(self, keep: Callable[[bytes], None], *, sessions: bool, without: str) -> None:
-        self._keep = keep
+    def __init__(self, *, sessions: bool, without: tuple[str, ...]) -> None:
+        self.keep: Callable[[bytes], None] | None = None
         self._without = without
         self._snapshots: dict[str, Snapshot] = {}
         if not sessions:
@@ -253,11 +259,13 @@ class WorkspaceTracker:
         if not feed:
             return
         for line in lines.split(b"\n"):
-            if b'"id"' in line and (seen := scan_id(line)) is not None:
-                self._on_message(stream, line, *seen)
+            if b'"id"' in line:
+                self._on_message(stream, line)
 
-    def _on_message(self, stream: str, line: bytes, kind: str, start: int, end: int) -> None:
-        id = line[start:end]
+    def _on_message(self, stream: str, line: bytes) -> None:
+        kind, id = _kind_and_id(line)
+        if not kind:
+            return
         if stream == "in" and kind == "request":
             if not self._open:
                 for snapshot in self._snapshots.values():
@@ -272,14 +280,7 @@ class WorkspaceTracker:
 
     def _begin(self, line: bytes) -> None:
         """Take a snapshot of the workspace of a new ACP session, instead of that of the child."""
-        from ext_sdk.core.wire.errors import MessageError
-        from ext_sdk.core.wire.json_codec import loads
-
-        try:
-            message = loads(line.decode())
-        except (UnicodeDecodeError, MessageError):
-            return
-        params = message.get("params") if isinstance(message, dict) else None
+        params = _parsed(line).get("params")
         cwd = params.get("cwd") if isinstance(params, dict) else None
         if not isinstance(cwd, str) or not os.path.isabs(cwd) or not os.path.isdir(cwd):  # noqa: PTH112, PTH117
             return
@@ -293,8 +294,44 @@ class WorkspaceTracker:
         import marshal
 
         for snapshot in self._snapshots.values():
-            if (changes := snapshot.changes()) is not None:
-                self._keep(marshal.dumps(changes))
+            if (changes := snapshot.changes()) is not None and self.keep:
+                self.keep(marshal.dumps(changes))
+
+
+def tracker_of(files: str, cassette: str) -> WorkspaceTracker:
+    """Return the tracker of a child that is recorded.
+
+    Args:
+        files: "cwd" or "sessions", see `record.config.RecordingConfig`.
+        cassette: it is not a part of a workspace, nor is the folder of a run that it belongs to.
+    """
+    path = os.path.realpath(cassette)
+    without = [f"{path.removesuffix('.yaml')}."]
+    folder = os.path.dirname(os.path.dirname(path))  # noqa: PTH120
+    if folder.endswith(".partial"):
+        without.append(f"{folder}/")
+    return WorkspaceTracker(sessions=files == "sessions", without=tuple(without))
+
+
+def _kind_and_id(line: bytes) -> tuple[str, bytes]:
+    """Return the kind of a JSON-RPC message and its id; "" if it is not one."""
+    if seen := scan_id(line):
+        return seen[0], line[seen[1] : seen[2]]
+    message = _parsed(line)
+    if "id" not in message:
+        return "", b""
+    return "request" if "method" in message else "response", repr(message["id"]).replace("'", '"').encode()
+
+
+def _parsed(line: bytes) -> dict[str, object]:
+    from ext_sdk.core.wire.errors import MessageError
+    from ext_sdk.core.wire.json_codec import loads
+
+    try:
+        message = loads(line.decode())
+    except (UnicodeDecodeError, MessageError):
+        return {}
+    return message if isinstance(message, dict) else {}
 
 
 # Replay
@@ -342,7 +379,7 @@ class Workspaces:
             os.close(root)
 
     def _of(self, number: int) -> str:
-        return f"{self._cassette}: patch {number} of the files that the child changed does not apply"
+        return f"changed files cannot be replayed: patch {number} in {os.path.basename(file_of(self._cassette))}"  # noqa: PTH119
 
     def _neutral(self, data: bytes) -> bytes:
         return self._bindings.to_placeholders(self._redact(data))
@@ -356,7 +393,9 @@ class Workspaces:
                 live = self._bindings.live(folder)
                 if live is not None:
                     return live
-        raise WorkspaceError(f"{self._cassette}: the workspace {folder} of its patch is not known: use --bind NAME=PATH")
+        raise WorkspaceError(
+            f"changed files cannot be replayed: their folder {folder} is not known; use --bind NAME=PATH"
+        )
 
 
 class _Refused(Exception):
@@ -391,25 +430,29 @@ class _Target:
             found = self._nothing(patch, found)
         elif found is None:
             raise _Refused(f"{patch.old}: it does not exist")
-        old_mode = patch.old_mode or found.mode
-        if (found.mode == LINK) is not (old_mode == LINK):
-            raise _Refused(f"{patch.old}: expected {_kind(old_mode)}, found {_kind(found.mode)}")
+        elif (found.mode == LINK) is not ((patch.old_mode or found.mode) == LINK):
+            raise _Refused(f"{patch.old}: expected {_kind(patch.old_mode)}, found {_kind(found.mode)}")
         content = patched(patch, found.content or b"", self._neutral, self._live)
         if isinstance(content, str):
             raise _Refused(f"{patch.old or patch.new}: {content}")
+        self._change(patch, Entry(patch.new_mode or found.mode, content))
+
+    def _change(self, patch: FilePatch, entry: Entry) -> None:
         if patch.old != patch.new and patch.new and patch.old and self._entry(patch.new) is not None:
             raise _Refused(f"{patch.new}: it exists already")
         if patch.old and not patch.copies:
             self._changed[patch.old] = None
         if patch.new:
-            self._changed[patch.new] = Entry(patch.new_mode or found.mode, content)
+            self._changed[patch.new] = entry
 
     def _nothing(self, patch: FilePatch, found: Entry | None) -> Entry:
         """Return the empty file that a new one is made from. Raises _Refused if it exists with other content."""
         if found is None:
             return Entry(patch.new_mode or FILE, b"")
         expected = b"".join(line for hunk in patch.hunks for line in hunk.new)
-        is_same = patch.binary is None and self._compared(found.content or b"") == list(map(without_numbers, lines_of(expected)))
+        is_same = patch.binary is None and self._compared(found.content or b"") == list(
+            map(without_numbers, lines_of(expected))
+        )
         if not is_same:
             raise _Refused(f"{patch.new}: it exists already, with other content")
         return Entry(found.mode, b"")

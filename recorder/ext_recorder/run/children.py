@@ -18,6 +18,7 @@ from ext_sdk.core.wire.json_codec import dumps, loads
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+    from pathlib import Path
     from typing import Any, Literal
 
     from ext_recorder.cassette.recording import Child
@@ -46,10 +47,11 @@ class ChildOptions:
         wrap: configuration files of the host.
         real: names of children that run on replay.
         only: names of the children to record and replay; () for all.
+        files: names of the children whose changed files are recorded.
         values: options of `record` and `replay` by name.
     """
 
-    __slots__ = ("only", "real", "values", "wrap")
+    __slots__ = ("files", "only", "real", "values", "wrap")
 
     def __init__(
         self,
@@ -57,8 +59,10 @@ class ChildOptions:
         real: Sequence[str] = (),
         only: Sequence[str] = (),
         values: Mapping[str, tuple[str, ...]] | None = None,
+        files: Sequence[str] = (),
     ) -> None:
         self.wrap = tuple(wrap)
+        self.files = tuple(files)
         self.real = tuple(real)
         self.only = tuple(only)
         self.values = dict(values or {})
@@ -72,7 +76,7 @@ class ChildOptions:
 
     def check(self, known: Collection[str]) -> None:
         """Raise UsageError if `--real` or `--only` names a child that is not one of these."""
-        for option, names in (("real", self.real), ("only", self.only)):
+        for option, names in (("real", self.real), ("only", self.only), ("files", self.files)):
             for name in names:
                 if name not in known:
                     listed = ", ".join(sorted(known)) or "none"
@@ -101,7 +105,12 @@ class Children:
         return name not in self._options.real and any(child.name == name for child in self._recorded)
 
     def write(
-        self, folder: str, recording: str, commands: Mapping[str, Sequence[str]], variables: dict[str, str]
+        self,
+        folder: str,
+        recording: str,
+        commands: Mapping[str, Sequence[str]],
+        variables: dict[str, str],
+        agents: Collection[str] = (),
     ) -> None:
         """Write the file of the session, and the shims.
 
@@ -110,6 +119,7 @@ class Children:
             recording: folder of the recording; of the new one if it is being made.
             commands: the children with shims, each with the words before those that the host passes.
             variables: of the command; gets the one that names the session.
+            agents: the children that are ACP agents.
         """
         from ext_recorder.cassette.recording import CASSETTES
 
@@ -124,6 +134,8 @@ class Children:
             "commands": {name: list(command) for name, command in commands.items()},
             "real": list(self._options.real),
             "only": list(self._options.only),
+            "files": list(self._options.files),
+            "agents": list(agents),
             "environ": variables,  # for children whose host removes them
             "values": {name: list(value) for name, value in self._options.values.items()},
         }
@@ -144,6 +156,7 @@ class Children:
             wrapped: names of the children with shims; they are listed even if none of them was started.
             began: start of the run, on the monotonic clock.
         """
+        from ext_recorder.cassette.git_patch import remarks_of
         from ext_recorder.cassette.reader import Reader
         from ext_recorder.cassette.recording import Child
 
@@ -156,6 +169,9 @@ class Children:
             name, cassette = str(start.get("name")), str(start.get("cassette"))
             if problem := _completed(cassette, start.get("pid")):
                 lines.append(f"child {name}: {problem}")
+            lines += [
+                f"child {name}: changes that are not recorded: {remark}" for remark in remarks_of(cassette)[:SHOWN]
+            ]
             if os.path.exists(cassette):  # noqa: PTH110
                 with Reader(cassette) as reader:
                     command = reader.header.command
@@ -300,6 +316,8 @@ def join(name: str, command: Sequence[str], passed: int) -> Start | None:
     rules = values.get("redact", ())
     values["redact"] = tuple(rule for rule in rules if not rule.isidentifier() or rule in os.environ)
     if recorded is None:
+        if name in session["agents"] or name in session["files"]:
+            values["files"] = ("sessions" if name in session["agents"] else "",)
         return Start("record", name, command, cassette=f"{session['cassettes']}/{name}.yaml", values=values)
     values |= {"report": (f"{folder}/{REPORT}",), "quiet": ("",)}
     try:
@@ -430,10 +448,9 @@ def _completed(cassette: str, recorder: object) -> str:
 
     until, partial = time.monotonic() + PATIENCE_S, partial_of(Path(cassette))
     while partial.exists():
-        if partial.stat().st_size == 0 and isinstance(recorder, int) and _is_running(recorder):
-            time.sleep(0.02)  # it has only reserved the name
-            continue
         try:
+            if _is_reserved(partial, recorder):  # its recorder has not opened the file yet
+                raise CassetteInUse(partial)
             recover(partial)
         except CassetteInUse:
             if time.monotonic() > until:
@@ -448,6 +465,17 @@ def _completed(cassette: str, recorder: object) -> str:
         else:
             return "its recorder was killed; the session is recorded up to the last complete message"
     return "" if os.path.exists(cassette) else "not recorded: it did not start, or its cassette could not be written"  # noqa: PTH110
+
+
+def _is_reserved(partial: Path, recorder: object) -> bool:
+    """Return True if a file is empty and the process that writes it still runs."""
+    if partial.stat().st_size or not isinstance(recorder, int):
+        return False
+    try:
+        os.kill(recorder, 0)
+    except OSError:
+        return False
+    return True
 
 
 def _counted(sessions: int) -> str:

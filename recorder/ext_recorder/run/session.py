@@ -143,7 +143,7 @@ def _record(folder: RecordingFolder, command: Sequence[str], options: RunOptions
         )
 
     def start(temporary: Path, variables: dict[str, str]) -> Sequence[str]:
-        children.write(str(temporary), str(partial), wrapping.commands, variables)
+        children.write(str(temporary), str(partial), wrapping.commands, variables, wrapping.agents)
         return wrapping.write(str(temporary))
 
     try:

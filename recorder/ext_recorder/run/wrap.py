@@ -90,6 +90,7 @@ class Wrapping:
 
     Attributes:
         commands: the children by name, each with the words that the host does not pass.
+        agents: those that are ACP agents.
         remarks: on children that cannot be recorded.
 
     Raises:
@@ -99,6 +100,7 @@ class Wrapping:
     def __init__(self, files: Sequence[str], command: Sequence[str]) -> None:
         self.commands: dict[str, tuple[str, ...]] = {}
         self.remarks: list[str] = []
+        self.agents: set[str] = set()
         self._files: dict[str, _File] = {}  # by real path
         self._command = list(command)
         self._given = {os.path.realpath(file): file for file in files}
@@ -163,7 +165,9 @@ class Wrapping:
     def _add_agent(self, file: _File) -> None:
         acp = _value(file.root, "acp")
         name = _text(_value(_value(file.root, "metadata"), "name")) or "agent"
+        before = set(self.commands)
         self._add_server(file, name, acp, "cmd", "agent")
+        self.agents |= set(self.commands) - before
 
     def _add_extension(self, file: _File, name: str, package: yaml.Node | None) -> None:
         program = _text(package).removeprefix("file://")

@@ -90,6 +90,8 @@ class Timeline:
         label = f"{kind} {value}"
         if kind == "eof":
             label = {"in": "end of input", "out": "end of output"}.get(str(value), "end of stderr")
+        elif kind == "files":
+            label = f"changed files, patch {value}"
         elif kind == "open":
             label = "connected"
         elif kind == "omitted":

@@ -44,6 +44,11 @@ DETERMINISTIC = Option(
     choices=("time", "uuid", "random", "secrets"),
     many=True,
 )
+FILES = Option(
+    "files",
+    "Include the files that COMMAND changes in its working directory, or an ACP agent in the cwd of its sessions, in "
+    "NAME.patch next to NAME.yaml. Replay changes them again.",
+)
 DIR = Option(
     "dir",
     "Folder for a new cassette for each session, instead of CASSETTE. None of them is replayed.",
@@ -119,8 +124,11 @@ def _check_options(values: Values, action: str) -> None:
     elif not listen:
         behind(values, "record CASSETTE", "the command to record")
     check_playing(values)
-    if action == "go-on" and (listen or values["http"]):
-        raise UsageError("--mode new_episodes is for a child on stdio, without --http; --mode all records it again")
+    if action == "go-on" and (listen or values["http"] or values["files"]):
+        problem = "--mode new_episodes is for a child on stdio, without --http and --files"
+        raise UsageError(f"{problem}; --mode all records it again")
+    if values["files"] and listen:
+        raise UsageError("--files is for a child on stdio, not for a socket server: omit it")
 
 
 def _cassette_of(values: Values) -> tuple[str, bool]:
@@ -174,6 +182,7 @@ def _record(
         connect=value_of(values, "connect"),
         match_env=values["match-env"],
         http=bool(values["http"]),
+        files=_files(values),
         on_start=on_start,
     )
     if not unique and os.path.exists(session.partial):  # noqa: PTH110 - pathlib costs 5 ms
@@ -206,6 +215,14 @@ def _record(
         if not quiet(values["quiet"]):
             _report("recording; the command is connected to pipes instead of this terminal, and may not show a prompt")
     return record(session, http)
+
+
+def _files(values: Values) -> str:
+    """Return whose files are recorded, see `RecordingConfig`; "" if `--files` is not given."""
+    if not values["files"]:
+        return ""
+    is_agent = values["files"][0] or value_of(values, "protocol") == "acp"
+    return "sessions" if is_agent else "cwd"
 
 
 def _action(values: Values, cassette: str) -> tuple[str, Live | None]:
@@ -288,6 +305,11 @@ WebSockets, programs not written in Python) is reported at the end, and the exit
     ext-recorder record --http --deterministic time --deterministic uuid session.yaml -- python app.py
     ext-recorder record --http --listen tcp:4711 --connect tcp:4712 --protocol waza waza.yaml -- waza serve --tcp 4712
 
+With --files, the files that COMMAND changes are recorded before the message that follows, as a patch that `git apply`
+accepts. A replay applies it at the same point to its own working directory; it refuses if the files there differ.
+
+    ext-recorder record --files --protocol acp agent.yaml -- some-coding-agent --acp
+
 Secrets are replaced before anything is written to disk: values of environment variables whose names look secret,
 authorization headers, members such as password or token, and tokens in well-known formats. --redact and --redact-except
 adjust this. The working directories of requests, the home directory and the paths of --bind are replaced by
@@ -297,5 +319,18 @@ placeholders, so that the cassette can be replayed on another machine.
     arguments=("CASSETTE",),
     tail="COMMAND",
     unless="dir",
-    options=(MODE, DIR, HTTP, DETERMINISTIC, *RECORDING, LISTEN, CONNECT, *PLAYING, *COMPARING, ACCEPT_COMMAND, QUIET),
+    options=(
+        MODE,
+        DIR,
+        HTTP,
+        DETERMINISTIC,
+        FILES,
+        *RECORDING,
+        LISTEN,
+        CONNECT,
+        *PLAYING,
+        *COMPARING,
+        ACCEPT_COMMAND,
+        QUIET,
+    ),
 )

@@ -46,6 +46,13 @@ REAL = Option(
 ONLY = Option(
     "only", "Child to record; the others run without the recorder. Repeatable. Default: all.", "NAME", many=True
 )
+FILES = Option(
+    "files",
+    "Child whose changed files are recorded, too, so that its replay changes them again. Repeatable. Agents of --wrap "
+    "are included.",
+    "NAME",
+    many=True,
+)
 ORDER = Option(
     "order",
     "any: children accept requests in any order; strict: requests must arrive in the recorded order.",
@@ -96,7 +103,7 @@ def run(values: Values) -> int:
         match_on=values["match-on"],
         exact=bool(values["exact"]),
         learn=bool(values["learn"]),
-        children=ChildOptions(values["wrap"], values["real"], values["only"], children),
+        children=ChildOptions(values["wrap"], values["real"], values["only"], children, values["files"]),
         pass_through=values["pass-through"],
     )
     run_command(value_of(values, "FOLDER"), command, options)
@@ -129,6 +136,10 @@ recording. With --only, it is the only one that is recorded.
     ext-recorder run --real kubernetes recordings/create-pod -- mcpchecker check eval.yaml
     ext-recorder run --wrap eval.yaml --only kubernetes recordings/kubernetes -- mcpchecker check eval.yaml
 
+An agent that edits files is replayed in one of two ways: with --real, it runs and gets the recorded responses of its
+model; otherwise its recorded changes of files are made again, so that checks see the same files. They are next to its
+cassette, as a patch.
+
 What is known to differ in each run need not match, such as session ids in requests to models: see
 docs/reference/http-apis.md, and --exact. For other differences, --learn proposes rules. It answers a request that
 differs only in dates, UUIDs, counters, paths, ports and random texts by the response of the closest recorded one,
@@ -150,6 +161,7 @@ anything is written to disk; --redact and --redact-except adjust this.
         WRAP,
         REAL,
         ONLY,
+        FILES,
         PASS_THROUGH,
         BIND,
         *REDACTING,

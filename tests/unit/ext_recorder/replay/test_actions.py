@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ext_recorder.replay.actions import ActionBuffer, Close, Exit, Write
+from ext_recorder.replay.actions import ActionBuffer, Exit, Write
 
 
 def as_tuples(actions: ActionBuffer) -> list[tuple[object, ...]]:
@@ -11,7 +11,7 @@ def as_tuples(actions: ActionBuffer) -> list[tuple[object, ...]]:
         if isinstance(action, Write):
             taken.append((action.stream, action.data, action.after, action.apart))
         else:
-            taken.append((action.stream if isinstance(action, Close) else action.status, action.after))
+            taken.append((getattr(action, "stream", None) or getattr(action, "status", None), action.after))
     return taken
 
 
