@@ -492,7 +492,7 @@ def patched(
 
 
 def _place(hunk: Hunk, lines: Sequence[bytes], least: int, expected: int) -> int:
-    """Return the index nearest to the expected one at which the old lines are; -1 if they are not there."""
+    """Return the index nearest to the expected one at which the old lines are; -1 if they are missing."""
     old = [without_numbers(line) for line in hunk.old]
     if not old:
         return expected if not lines else -1
@@ -548,7 +548,7 @@ def _size(numbers: Iterator[int]) -> int:
     return value
 
 
-# The file beside a cassette
+# The file next to a cassette
 
 
 def file_of(cassette: str) -> str:

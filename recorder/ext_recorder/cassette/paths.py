@@ -51,7 +51,7 @@ def hold_new(partial: str) -> int | None:
         lock(fd)
         if os.fstat(fd).st_size == 0 and os.path.samestat(os.fstat(fd), os.lstat(partial)):
             return fd
-    except OSError:  # whoever writes it reports the reason
+    except OSError:  # the writer of the cassette reports the reason
         pass
     if fd >= 0:
         os.close(fd)
