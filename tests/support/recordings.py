@@ -86,8 +86,12 @@ class Eval:
         self.shell = Session("shell", "gevals", "ext-shell", 0.35)
         self.tools = Session("cluster-tools", "mcp", "npx cluster-tools --stdio", 1.2)
         for each in (self.kubernetes, self.shell):
-            each.call(each.started + 0.01, 0.06, "initialize", {"protocolVersion": "0.0.1"}, {"operations": {}})
-        self.tools.call(1.25, 0.05, "initialize", {"protocolVersion": "2025-06-18"}, {"serverInfo": {"name": "tools"}})
+            manifest = {"name": each.name, "version": "0.1.0", "protocolVersion": "0.0.1", "operations": {}}
+            each.call(each.started + 0.01, 0.06, "initialize", {"protocolVersion": "0.0.1"}, manifest)
+        version = {"protocolVersion": "2025-06-18", "capabilities": {}}
+        party = {"name": "cluster-tools", "version": "2.1.0"}
+        self.tools.call(1.25, 0.05, "initialize", {**version, "clientInfo": party}, {**version, "serverInfo": party})
+        self.tools.message(1.31, "in", method="notifications/initialized")
         self.tools.line(1.21, "cluster-tools 2.1.0 ready")
         now = 0.6
         for number in range(tasks):

@@ -9,6 +9,7 @@ import os
 import signal
 import sys
 from dataclasses import dataclass
+from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Generic, TypeVar
 
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from multiprocessing.connection import Connection
     from multiprocessing.process import BaseProcess
-    from pathlib import Path
     from types import FrameType
     from typing import Self, TextIO
 
@@ -151,8 +151,9 @@ def _done(work: Callable[[Path, str], T], cassette: Cassette) -> Outcome[T]:
         with cassette.local() as path:
             result = work(path, cassette.name)
     except CassetteError as error:
-        # The error may name the local copy of a remote cassette.
-        renamed = CassetteError(cassette.name, error.line, error.problem, error.advice)
+        # The error may name the local copy of a remote cassette, or a file in the folder of a recording.
+        within = not cassette.remote and error.path.startswith(f"{Path(cassette.name)}/")
+        renamed = error if within else CassetteError(cassette.name, error.line, error.problem, error.advice)
         return Outcome(cassette.name, None, str(renamed), monotonic() - started)
     except RecorderError as error:
         about = "" if str(error).startswith(cassette.name) else f"{cassette.name}: "

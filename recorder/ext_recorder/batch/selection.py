@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, cast
 
 from ext_recorder.cassette.paths import SUFFIX, beside
+from ext_recorder.cassette.recording import HEADER, is_recording
 from ext_recorder.errors import CassetteError, RecorderError, UsageError
 
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ SUFFIXES = (".yaml", ".yml")  # of the files that are read in a folder
 # The first lines of a cassette name its format. A folder may contain other YAML files as well: faults, manifests.
 HEAD_BYTES = 4_096
 _KEY = b"cassette"
+_LIST = b"cassettes:"  # of a child in the header of a recording
 _MAGIC = frozenset("*?[")
 
 
@@ -59,13 +61,14 @@ class Cassette:
         return f"Cassette({self.name!r})"
 
 
-def named(words: Iterable[str]) -> list[Cassette]:
+def named(words: Iterable[str], *, recordings: bool = False) -> list[Cassette]:
     """Return the cassettes that these words name, without duplicates, sorted by name.
 
     - A file is one cassette, with any name.
     - A folder contains the cassettes `*.yaml` and `*.yml` in it and its subfolders. Hidden files and folders, and
       files that do not begin as a cassette, are skipped; an empty file is included.
     - A pattern (`*`, `?`, `[…]`, `**` for any folders) is the cassettes among the files that match it.
+    - With `recordings`, the folder of a recorded run is one of them, wherever it is found; else its cassettes are.
     - An address (`s3://bucket/folder`, `zip://*.yaml::file:///sessions.zip`, …) is the same on a remote file system.
 
     Raises:
@@ -73,7 +76,7 @@ def named(words: Iterable[str]) -> list[Cassette]:
     """
     cassettes: dict[str, Cassette] = {}
     for word in words:
-        selected = list(_selected(word))
+        selected = list(_selected(word, recordings=recordings))
         if not selected:
             raise UsageError(f"{word}: no cassette; expected a file, a folder with *.yaml, a pattern, or an address")
         for cassette in selected:
@@ -112,23 +115,30 @@ def file_of(word: str, *, http: bool | None = False) -> Iterator[tuple[Path, str
             raise CassetteError(cassette.name, error.line, error.problem, error.advice) from error  # names the address
 
 
-def _selected(word: str) -> Iterator[Cassette]:
+def _selected(word: str, *, recordings: bool) -> Iterator[Cassette]:
     if "://" in word:
         for name, inner in listed(word):
             yield Cassette(name, word, inner)
         return
     path = Path(word)
     if path.is_dir():
-        for file in path.rglob("*"):
-            hidden = any(part.startswith(".") for part in file.relative_to(path).parts)
-            if file.suffix in SUFFIXES and not hidden and file.is_file() and _is_cassette(file):
-                yield Cassette(str(file))
+        yield from map(Cassette, map(str, _in_folder(path, recordings=recordings)))
     elif path.exists() or not _MAGIC & set(word):
         yield Cassette(word)  # opening a missing file raises an error with advice
     else:
         for name in glob.iglob(word, recursive=True):  # noqa: PTH207 - Path.glob has no absolute patterns
-            if Path(name).is_file() and _is_cassette(Path(name)):
+            if (recordings and is_recording(Path(name))) or (Path(name).is_file() and _is_cassette(Path(name))):
                 yield Cassette(name)
+
+
+def _in_folder(path: Path, *, recordings: bool) -> Iterator[Path]:
+    """Yield the cassettes in a folder and its subfolders; with `recordings`, a recording instead of its cassettes."""
+    folders = {file.parent for file in path.rglob(HEADER)} if recordings else set()
+    for file in (*folders, *path.rglob("*")):
+        if any(part.startswith(".") for part in file.relative_to(path).parts) or not folders.isdisjoint(file.parents):
+            continue
+        if file in folders or (file.suffix in SUFFIXES and file.is_file() and _is_cassette(file)):
+            yield file
 
 
 def _is_cassette(path: Path) -> bool:
@@ -140,7 +150,8 @@ def begins_a_cassette(head: bytes) -> bool:
     """Return True for the first bytes of a cassette, and for an empty file, which is a damaged cassette."""
     if not head.strip():
         return True
-    return any(line.lstrip(b"{ \"'").startswith(_KEY) for line in head.splitlines())
+    starts = (line.lstrip(b"{ \"'") for line in head.splitlines())
+    return any(line.startswith(_KEY) and not line.startswith(_LIST) for line in starts)
 
 
 class _FileSystem(Protocol):

@@ -15,7 +15,7 @@ from ext_recorder.errors import CassetteError
 from .paths import beside
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
 VERSION = 1
 HEADER, TRAFFIC = "recording.yaml", "traffic.http.yaml"
@@ -89,15 +89,12 @@ def is_recording(folder: Path) -> bool:
 
 def encode_header(header: RunHeader) -> str:
     """Return the text of `recording.yaml`, without rules."""
-    import yaml
-
     values = {"recording": VERSION, **header._asdict(), "command": list(header.command)}
     values |= {"wrap": list(header.wrap), "children": [_entry(child) for child in header.children]}
     values["endpoints"] = [{"server": server, **counts} for server, counts in header.endpoints.items()]
     values["pass-through"] = list(values.pop("pass_through"))
     values = {key: value for key, value in values.items() if value not in ([], "", {}) and key != "rules"}
-    text: str = yaml.safe_dump(values, sort_keys=False, default_flow_style=None, width=1 << 20, allow_unicode=True)
-    return TITLE + text
+    return TITLE + _yaml(values)
 
 
 def read_header(folder: Path, name: str = HEADER) -> RunHeader:
@@ -218,6 +215,29 @@ def _seconds_after(header: RunHeader, cassette: Path) -> float:
         began, started = (datetime.fromisoformat(text) for text in (header.recorded, reader.header.recorded))
         return max(0.0, (started - began).total_seconds())
     return 0.0
+
+
+def change_header(folder: Path, change: Callable[[object], object], *, write: bool) -> None:
+    """Change the values of `recording.yaml`, and write it unless nothing has changed. Raises CassetteError, OSError."""
+    import yaml
+
+    from ext_sdk.core.atomic import atomic_write
+
+    read_header(folder)
+    path = folder / HEADER
+    before = yaml.safe_load(path.read_text(encoding="utf-8"))
+    values = change(before)
+    if values == before or not write:
+        return
+    with atomic_write(str(path)) as file:
+        file.write((TITLE + _yaml(values)).encode())
+
+
+def _yaml(values: object) -> str:
+    import yaml
+
+    text: str = yaml.safe_dump(values, sort_keys=False, default_flow_style=None, width=1 << 20, allow_unicode=True)
+    return text
 
 
 def _entry(child: Child) -> dict[str, object]:

@@ -428,8 +428,12 @@ def check_playing(values: Values) -> None:
                 option.check(text)
 
 
-def chosen(values: Values) -> list[Cassette]:
-    """Return the cassettes of `CASSETTE…`, or of the project file, and of `--shard`. Raises UsageError if none."""
+def chosen(values: Values, *, recordings: bool = False) -> list[Cassette]:
+    """Return the cassettes of `CASSETTE…`, or of the project file, and of `--shard`. Raises UsageError if none.
+
+    Args:
+        recordings: see `named`.
+    """
     from ext_recorder.batch.pool import shard
     from ext_recorder.batch.selection import named
 
@@ -437,7 +441,7 @@ def chosen(values: Values) -> list[Cassette]:
         from ext_recorder.errors import UsageError
 
         raise UsageError("expected CASSETTE…: a file, folder or pattern; or set `cassettes` in the project file")
-    return shard(named(values["CASSETTE"]), value_of(values, "shard"))
+    return shard(named(values["CASSETTE"], recordings=recordings), value_of(values, "shard"))
 
 
 SHARD = Option("shard", "Process one part of the cassettes only: 2/3 is the second of three.", "I/N", key=False)

@@ -14,7 +14,7 @@ from .interaction_file import BEGIN, NONE, InteractionFile, Unreadable
 from .writer import TITLE, VERSION, Index, end_of, load_yaml, without_clients
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
     from .interaction import Interaction
@@ -63,6 +63,21 @@ def open_document(path: Path) -> Document:
         file.close()
         return load(path)
     return Document(file.frame.values, [], file)
+
+
+def interactions(path: Path) -> Iterator[Interaction]:
+    """Yield the interactions of a file, in the order in which their requests began, reading them one by one.
+
+    Raises:
+        CassetteError: the file cannot be read, or has another format.
+    """
+    document = open_document(path)
+    if document.file is None:
+        yield from document.interactions
+        return
+    with document.file as file:
+        for _, interaction in file:
+            yield interaction
 
 
 def load(path: Path) -> Document:

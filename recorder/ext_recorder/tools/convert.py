@@ -1,4 +1,4 @@
-r"""`convert`: cassettes to JSON lines and back, and recordings of other programs (see `importers`) to cassettes.
+r"""`convert`: cassettes to JSON lines and back, recordings of other programs (`importers`) to cassettes, HTTP to HAR.
 
 A format is detected from the first bytes of a file, not from its name. A cassette as JSON lines:
 
@@ -17,15 +17,18 @@ import os
 import sys
 from binascii import b2a_base64
 from contextlib import closing
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
+from urllib.parse import parse_qsl, urlsplit
 
 from ext_recorder.batch.selection import begins_a_cassette
 from ext_recorder.cassette.events import MARKS, STREAMS, Data, Mark
 from ext_recorder.cassette.fast_parser import mark_of, raw_bytes
 from ext_recorder.cassette.header import VERSION, Header, header_of
-from ext_recorder.cassette.paths import target_of
+from ext_recorder.cassette.paths import SUFFIX, beside, target_of
 from ext_recorder.cassette.reader import Reader
+from ext_recorder.cassette.recording import opened as opened_recording
 from ext_recorder.cassette.writer import encode_event, write_cassette
 from ext_recorder.errors import CassetteError, UsageError
 from ext_recorder.messages.path_bindings import RecordBindings
@@ -37,16 +40,19 @@ from ext_sdk.core.wire.errors import MessageError
 from ext_sdk.core.wire.framing import FRAMINGS
 from ext_sdk.core.wire.json_codec import dumps, loads
 
+from .endpoints import content_of
 from .importers import FRAMING, IMPORTS, PROTOCOL, events
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterator, Mapping
+    from collections.abc import Generator, Iterable, Iterator, Mapping
 
     from ext_recorder.cassette.events import Event
     from ext_recorder.cassette.yaml_scalars import Flow
+    from ext_recorder.http.interaction import Body, Headers, Interaction
 
 CASSETTE = "cassette"
 JSONL = "jsonl"
+HAR = "har"  # only as a target
 HEAD_BYTES = 65_536  # some formats of other programs are detected by a member that is not at the beginning
 
 
@@ -273,6 +279,8 @@ def convert(path: Path, target: str, options: Options, *, source: str = "", to: 
     Raises:
         CassetteError, UsageError, OSError: the file cannot be read, or the new one written.
     """
+    if path.is_dir() or path.name.endswith(SUFFIX) or to == HAR:
+        return _to_har(path, target, to, replace=replace)
     source = source or format_of(path)
     to = to or (JSONL if source == CASSETTE else CASSETTE)
     if to == CASSETTE and target == STDOUT:
@@ -286,16 +294,119 @@ def convert(path: Path, target: str, options: Options, *, source: str = "", to: 
             lines = (encode_event(event, framing) for event in opened)
             count = write_cassette(Path(target), opened.header, lines, lambda: opened.redacted or (), replace=replace)
             return f"{target}: {count} events, from {source}"
-        if target == STDOUT:
-            sys.stdout.writelines(written(opened))
+        if not _write(target, written(opened), replace=replace):
             return ""
-        path = Path(target_of(target))
-        if path.exists() and not replace:
-            raise UsageError(f"{path} exists; choose another name, or replace it with --force")
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with atomic_write(str(path)) as file:
-            file.writelines(line.encode() for line in written(opened))
     return f"{target}: JSON lines, from {source}"
+
+
+def _write(target: str, lines: Iterable[str], *, replace: bool) -> bool:
+    """Write a new file. Return False for standard output."""
+    if target == STDOUT:
+        sys.stdout.writelines(lines)
+        return False
+    path = Path(target_of(target))
+    if path.exists() and not replace:
+        raise UsageError(f"{path} exists; choose another name, or replace it with --force")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with atomic_write(str(path)) as file:
+        file.writelines(line.encode("utf-8", "replace") for line in lines)
+    return True
+
+
+def _to_har(path: Path, target: str, to: str, *, replace: bool) -> str:
+    """Write the HTTP traffic of a recording, or of a cassette, as a HAR file."""
+    if to not in {"", HAR}:
+        raise UsageError(f"{path}: a recording of a run becomes {HAR}; convert the cassettes in it one by one to {to}")
+    recorded = None if path.name.endswith(SUFFIX) else opened_recording(path)
+    traffic = path if recorded is None else recorded.traffic
+    if traffic is None:
+        raise UsageError(f"{path}: no HTTP traffic; expected {beside(str(path))}, which record --http writes")
+    header = recorded.header if recorded else None
+    title = " ".join(header.command) if header else path.name
+    if not _write(target, har(traffic, title), replace=replace):
+        return ""
+    return f"{target}: HAR, from {traffic}"
+
+
+def har(path: Path, title: str) -> Iterator[str]:
+    """Yield the HTTP interactions of a file as a HTTP Archive 1.2, which tools of browsers and proxies open.
+
+    Args:
+        title: of its only page.
+
+    Raises:
+        CassetteError: the file cannot be read.
+    """
+    from ext_recorder.http.reader import interactions, open_document
+
+    document = open_document(path)
+    if document.file is not None:
+        document.file.close()
+    epoch, recorded = document.values.get("epoch"), str(document.values.get("recorded") or "1970-01-01T00:00:00Z")
+    zero = datetime.fromisoformat(recorded)
+    if isinstance(epoch, int):
+        zero = datetime.fromtimestamp(epoch / 1e9, UTC)
+    redactor = Redaction().redactor()
+    page = {"startedDateTime": zero.isoformat(), "id": "run", "title": title, "pageTimings": {}}
+    log = {"version": "1.2", "creator": {"name": "ext-recorder", "version": __version__}, "pages": [page]}
+    yield redactor.redact_text(f'{{"log":{dumps(log)[:-1]},"entries":[')
+    separator = "\n"
+    for item in interactions(path):
+        yield separator + redactor.redact_text(dumps(_har_entry(item, zero)))
+        separator = ",\n"
+    yield "\n]}}\n"
+
+
+def _har_entry(item: Interaction, zero: datetime) -> dict[str, object]:
+    took, url = round(item.elapsed * 1000, 3), urlsplit(item.uri)
+    query = [{"name": name, "value": value} for name, value in parse_qsl(url.query, keep_blank_values=True)]
+    sent, received = (_har_content(*each) for each in _messages(item))
+    request: dict[str, object] = {
+        "method": item.method, "url": item.uri, "httpVersion": "HTTP/1.1", "cookies": [],
+        "headers": _har_headers(item.request_headers), "queryString": query, "headersSize": -1,
+        "bodySize": item.request_body.size if item.request_body else 0,
+    }  # fmt: skip
+    if item.request_body and item.request_body.size:
+        request["postData"] = {"mimeType": sent["mimeType"], "text": sent["text"]} | (
+            {"encoding": sent["encoding"]} if "encoding" in sent else {}
+        )
+    response = {
+        "status": item.status, "statusText": item.reason, "httpVersion": f"HTTP/{item.http_version}", "cookies": [],
+        "headers": _har_headers(item.headers), "content": received, "headersSize": -1,
+        "redirectURL": next((value for name, value in item.headers if name.lower() == "location"), ""),
+        "bodySize": item.body.size if item.body else 0,
+    }  # fmt: skip
+    entry: dict[str, object] = {
+        "pageref": "run", "startedDateTime": (zero + timedelta(seconds=item.time)).isoformat(), "time": took,
+        "request": request, "response": response, "cache": {}, "timings": {"send": 0, "wait": took, "receive": 0},
+    }  # fmt: skip
+    address = item.peer.rpartition(":")[0].strip("[]")
+    entry |= {"serverIPAddress": address} if address else {}
+    return entry | ({"_error": str(item.error.get("message") or item.error.get("type"))} if item.error else {})
+
+
+def _messages(item: Interaction) -> tuple[tuple[Headers, Body | None], tuple[Headers, Body | None]]:
+    return (item.request_headers, item.request_body), (item.headers, item.body)
+
+
+def _har_headers(headers: Headers) -> list[dict[str, str]]:
+    return [{"name": name, "value": value} for name, value in headers]
+
+
+def _har_content(headers: Headers, body: Body | None) -> dict[str, object]:
+    """Return a body without its encoding: as text, or in base64."""
+    kind = next((value for name, value in headers if name.lower() == "content-type"), "application/octet-stream")
+    data = content_of(headers, body, HAR_BYTES)
+    if data is None:  # in an unknown encoding, or too long
+        data = body.whole() if body is not None and body.size <= HAR_BYTES else b""
+    content: dict[str, object] = {"size": len(data), "mimeType": kind}
+    try:
+        return {**content, "text": data.decode()}
+    except UnicodeDecodeError:
+        return {**content, "text": b2a_base64(data, newline=False).decode(), "encoding": "base64"}
+
+
+HAR_BYTES = 64 * 1024 * 1024  # of a body; a longer one is left out
 
 
 class _Import:

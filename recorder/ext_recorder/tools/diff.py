@@ -9,24 +9,48 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import deque
-from typing import TYPE_CHECKING
+from difflib import SequenceMatcher
+from itertools import islice, takewhile, zip_longest
+from shlex import join
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from ext_recorder.batch.reports import Case
 from ext_recorder.cassette.reader import Reader, dialect_of
-from ext_recorder.errors import CassetteError
-from ext_recorder.messages.differences import KEPT, SHOWN_PLACES, Differences, describe, excerpt, json_value
-from ext_recorder.messages.json_values import places
+from ext_recorder.cassette.recording import TRAFFIC, opened
+from ext_recorder.errors import CassetteError, UsageError
+from ext_recorder.http.reader import interactions
+from ext_recorder.http.request_matching import RequestRules, Subject
+from ext_recorder.http.traffic_counts import is_model_call
+from ext_recorder.messages.comparison_rules import Mask
+from ext_recorder.messages.differences import (
+    KEPT,
+    SHOWN_PLACES,
+    Differences,
+    Problem,
+    describe,
+    excerpt,
+    json_value,
+    plain,
+    shown,
+)
+from ext_recorder.messages.json_values import differences, places, without
 from ext_recorder.messages.matcher import MessageComparison
 from ext_recorder.messages.name_map import NameMap
 from ext_recorder.messages.redaction import Redaction
+from ext_sdk.core.text import cut
 from ext_sdk.core.wire.framing import FRAMINGS
+from ext_sdk.core.wire.json_codec import dumps, loads
+from ext_sdk.core.wire.json_pointer import resolve
 
-from .message_list import MessageList, messages
+from .endpoints import chat_of, content_of, json_of
+from .message_list import MessageList, content_hash, messages
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
+    from ext_recorder.cassette.recording import Part, Recorded
+    from ext_recorder.http.interaction import Interaction
     from ext_recorder.protocols.dialect import ClassifiedMessage
 
     from .message_list import Message, Place
@@ -34,21 +58,34 @@ if TYPE_CHECKING:
     Pair = tuple[Message, Message]
 
 
-def pairs(one: Sequence[Message], other: Sequence[Message]) -> tuple[list[Pair], list[Message], list[Message]]:
+class Listed(Protocol):
+    """Message or HTTP interaction that can be aligned: its position, a key, and a hash of its content."""
+
+    index: int
+    content: int
+
+    @property
+    def alignment_key(self) -> Hashable: ...
+
+
+L = TypeVar("L", bound=Listed)
+
+
+def pairs(one: Sequence[L], other: Sequence[L]) -> tuple[list[tuple[L, L]], list[L], list[L]]:
     """Pair the messages of two cassettes.
 
     Returns:
         The pairs, in the order of the first cassette; the messages that only the first one has, and the second one.
     """
-    equal, left, right = _paired(one, other, lambda message: (*message.alignment_key, message.content))
+    equal, left, right = _paired(one, other, lambda message: (message.alignment_key, message.content))
     alike, left, right = _paired(left, right, lambda message: message.alignment_key)
     return sorted([*equal, *alike], key=lambda pair: pair[0].index), left, right
 
 
 def _paired(
-    one: Iterable[Message], other: Iterable[Message], key: Callable[[Message], Hashable]
-) -> tuple[list[Pair], list[Message], list[Message]]:
-    unpaired: dict[Hashable, deque[Message]] = {}
+    one: Iterable[L], other: Iterable[L], key: Callable[[L], Hashable]
+) -> tuple[list[tuple[L, L]], list[L], list[L]]:
+    unpaired: dict[Hashable, deque[L]] = {}
     for message in one:
         unpaired.setdefault(key(message), deque()).append(message)
     paired, right = [], []
@@ -96,22 +133,28 @@ def diff(
     name: Sequence[str] = (),
     in_order: bool = True,
 ) -> Case:
-    """Compare two cassettes.
+    """Compare two cassettes, or two recordings.
 
     Args:
-        one, other: the files.
+        one, other: the files or folders.
         names: their names in messages; () for their paths.
         ignore, mask, name: values of the options of these names, see `messages.rules`.
         in_order: report differences of the order.
 
     Raises:
         CassetteError: a file cannot be read, or the protocols differ.
-        UsageError: a rule is not valid.
+        UsageError: a rule is not valid, or only one of them is a recording.
     """
-    compared = _Diff((one, other), names or (str(one), str(other)), (ignore, mask, name))
+    names = names or (str(one), str(other))
+    recorded = (opened(one), opened(other))
+    if (recorded[0].header is None) != (recorded[1].header is None):
+        raise UsageError(f"{names[0]} and {names[1]}: expected two cassettes, or two recordings")
+    if recorded[0].header is not None:
+        return _RecordingDiff(recorded, names, (ignore, mask, name)).case(in_order=in_order)
+    compared = _Diff((one, other), names, (ignore, mask, name))
     compared.run(in_order=in_order)
     findings = compared.findings
-    return Case(" ".join(names or map(str, (one, other))), problems=findings.problems(), more=findings.more)
+    return Case(" ".join(names), problems=findings.problems(), more=findings.more)
 
 
 class _Diff:
@@ -218,3 +261,248 @@ def _contents(message: Message) -> tuple[int, list[int]]:
 
 def _subject(entry: Message, message: ClassifiedMessage | None) -> str:
     return describe(message) if message else f"the {entry.kind} {entry.method}"
+
+
+# Members of responses of a cluster that differ in every run.
+_VOLATILE = frozenset(("uid", "resourceVersion", "creationTimestamp", "managedFields", "ownerReferences"))
+_REPLY = "reply"  # of a model: its parts, in place of the body
+
+
+class _Sent:
+    """HTTP interaction in a list: what aligns it, and hashes of its request and response."""
+
+    __slots__ = ("alignment_key", "answer", "content", "index", "number", "time", "title")
+
+    def __init__(self, index: int, number: int, time: float, title: str, alignment_key: Hashable) -> None:
+        self.index = index
+        self.number = number
+        self.time = time
+        self.title = title
+        self.alignment_key = alignment_key
+        self.content = self.answer = 0
+
+
+class _RecordingDiff:
+    """Comparison of two recordings: lane by lane; the differences are reported in the order of time."""
+
+    def __init__(self, recorded: Sequence[Recorded], names: Sequence[str], rules: tuple[Sequence[str], ...]) -> None:
+        self._recorded = recorded
+        self._names = names
+        self._rules = rules
+        self._found: list[tuple[float, Problem]] = []
+        self._summary: list[str] = []
+        self._more = 0
+        self._matching = RequestRules.of(rules[0], rules[1])
+        # An --ignore of a response has the form of those of a request.
+        self._ignored = [rule for rule in rules[0] if rule.startswith("/response/")]
+        self._mask = Mask.of(rules[1])
+        self._redactor = Redaction().redactor()
+
+    def case(self, *, in_order: bool) -> Case:
+        """Return the result."""
+        for one, other in self._sessions():
+            self._session(one, other, in_order=in_order)
+        self._traffic()
+        headers = [recorded.header for recorded in self._recorded]
+        if headers[0] and headers[1] and headers[0].exit != headers[1].exit:
+            text = f"the exit of the command\n  expected  {headers[0].exit}\n  found     {headers[1].exit}"
+            problem = Problem("exit", text, {"expected": headers[0].exit, "found": headers[1].exit})
+            self._found.append((headers[0].seconds, problem))
+        self._found.sort(key=lambda item: item[0])
+        problems = []
+        for number, (time, problem) in enumerate(self._found):
+            text = f"{'at' if number else 'they part at'} {time:.3f} s  {problem.text}"
+            problems.append(Problem(problem.kind, text, {"t": round(time, 6), **problem.data}))
+        if headers[0] and headers[1] and headers[0].command != headers[1].command:
+            self._summary.insert(0, f"the commands differ: {join(headers[0].command)}; {join(headers[1].command)}")
+        if not self._summary:
+            self._summary.append("neither has messages or HTTP traffic: only the exit codes were compared")
+        more = self._more + max(0, len(problems) - KEPT)
+        return Case(" ".join(self._names), problems=problems[:KEPT], more=more, notes=self._summary)
+
+    # --- Children -----------------------------------------------------------------------------------------------------
+
+    def _sessions(self) -> Iterator[tuple[Part | None, Part | None]]:
+        """Yield the sessions that belong together: of one child those with equal messages, then the rest in order."""
+        names = dict.fromkeys(part.name for recorded in self._recorded for part in recorded.parts)
+        for name in names:
+            left, right = ([part for part in each.parts if part.name == name] for each in self._recorded)
+            if len(left) > 1 or len(right) > 1:
+                marks = {part: self._fingerprint(part) for part in (*left, *right)}
+                for part in list(left):
+                    same = next((other for other in right if marks[other] == marks[part]), None)
+                    if same is not None:
+                        left.remove(part)
+                        right.remove(same)
+                        yield part, same
+            yield from zip_longest(left, right)
+
+    def _fingerprint(self, part: Part) -> int:
+        with Reader(part.path) as reader:
+            comparison = MessageComparison(dialect_of(reader.header, part.label), *self._rules)
+            listed = MessageList(reader, FRAMINGS[reader.header.framing], comparison).listed
+        return hash(tuple((message.alignment_key, *_contents(message)[1], message.content) for message in listed))
+
+    def _session(self, one: Part | None, other: Part | None, *, in_order: bool) -> None:
+        if one is None or other is None:
+            part, side = (one, 0) if one else (other, 1)
+            assert part is not None
+            kind, there = ("unexpected", "missing")[1 - side], self._names[1 - side]
+            text = f"{self._names[side]}/{part.label}: child {part.name}: this session is not in {there}"
+            self._found.append((part.started, Problem(kind, text, {"child": part.name, "cassette": part.label})))
+            self._summary.append(f"{part.name}: {part.label} is only in {self._names[side]}")
+            return
+        names = [f"{name}/{part.label}" for name, part in zip(self._names, (one, other), strict=True)]
+        compared = _Diff((one.path, other.path), names, self._rules)
+        compared.run(in_order=in_order)
+        problems, more = compared.findings.problems(), compared.findings.more
+        times = (_times(one), _times(other))
+        for problem in problems:
+            line = problem.data.get("line")
+            side = problem.kind == "unexpected"
+            time = times[side].get(line) if isinstance(line, int) else None
+            time = max(times[0].values(), default=one.started) if time is None else time
+            self._found.append((time, problem))
+        self._more += more
+        self._summarize(f"{one.name} ({one.label})", len(problems) + more)
+
+    def _summarize(self, lane: str, count: int) -> None:
+        shown = "no difference" if not count else "1 difference" if count == 1 else f"{count} differences"
+        self._summary.append(f"{lane}: {shown}")
+
+    # --- HTTP traffic -------------------------------------------------------------------------------------------------
+
+    def _traffic(self) -> None:
+        lanes = [self._servers(recorded) for recorded in self._recorded]
+        wanted: tuple[set[int], set[int]] = (set(), set())
+        suspects: list[tuple[str, _Sent, _Sent]] = []
+        singles: list[tuple[int, _Sent]] = []
+        counts: dict[str, int] = {}
+        for server in dict.fromkeys([*lanes[0], *lanes[1]]):
+            left, right = _without_common(lanes[0].get(server, []), lanes[1].get(server, []))
+            _, left, right = _paired(left, right, _whole)  # those that only have another position
+            paired, left, right = pairs(left, right)
+            differing = [(server, *pair) for pair in paired]
+            counts[server] = len(left) + len(right)
+            suspects += differing[:MOST_COMPARED]
+            self._more += max(0, len(differing) - MOST_COMPARED)
+            singles += [(0, sent) for sent in left] + [(1, sent) for sent in right]
+        for _, first, second in suspects:
+            wanted[0].add(first.number)
+            wanted[1].add(second.number)
+        values = [self._values(recorded, numbers) for recorded, numbers in zip(self._recorded, wanted, strict=True)]
+        for server, first, second in suspects:
+            counts[server] += self._compare(first, second, values[0][first.number], values[1][second.number])
+        for side, sent in singles:
+            where, there = f"{self._names[side]}/{TRAFFIC}", self._names[1 - side]
+            text = f"{where}: interaction {sent.number}: {sent.title}: is not in {there}"
+            kind = "unexpected" if side else "missing"
+            data = {"interaction": sent.number, "request": sent.title}
+            self._found.append((sent.time, Problem(kind, text, data)))
+        for server, count in counts.items():
+            self._summarize(server, count)
+
+    def _servers(self, recorded: Recorded) -> dict[str, list[_Sent]]:
+        """Return the interactions with each server."""
+        servers: dict[str, list[_Sent]] = {}
+        for number, item in enumerate(interactions(recorded.traffic) if recorded.traffic else (), 1):
+            subject = Subject(item, self._matching)
+            listed = servers.setdefault(subject.address, [])
+            title = cut(self._redactor.redact_text(str(subject)), 160)
+            sent = _Sent(len(listed), number, item.time, title, (subject.method, subject.path))
+            sent.content = hash(subject.key())
+            sent.answer = content_hash(self._response(item))
+            listed.append(sent)
+        return servers
+
+    def _values(self, recorded: Recorded, numbers: set[int]) -> dict[int, object]:
+        """Return these interactions as JSON values."""
+        found = {}
+        for number, item in enumerate(interactions(recorded.traffic) if recorded.traffic and numbers else (), 1):
+            if number in numbers:
+                subject = Subject(item, self._matching)
+                content = subject.content
+                body = content.decode("utf-8", "replace") if isinstance(content, bytes) else content
+                request = {"query": [list(pair) for pair in subject.query], "body": body}
+                found[number] = self._clean({"request": request, "response": self._response(item)})
+        return found
+
+    def _response(self, item: Interaction) -> object:
+        """Return the compared parts of a response: status, error, and the body; of a model, its reply instead."""
+        answer: dict[str, object] = {"status": item.status, "error": (item.error or {}).get("type")}
+        chat = chat_of(item) if is_model_call(item) else None
+        if chat is not None and chat.reply:
+            answer[_REPLY] = chat.reply
+        else:
+            value = json_of(item.headers, item.body)
+            data = content_of(item.headers, item.body)
+            text = f"{item.body.size if item.body else 0} bytes" if data is None else data.decode("utf-8", "replace")
+            answer["body"] = text if value is None else _stable(value)
+        response = {"response": answer}
+        compared = without(response, self._ignored) if self._ignored else response
+        compared = self._mask.value(compared) if self._mask else compared
+        return compared.get("response") if isinstance(compared, dict) else None
+
+    def _clean(self, value: object) -> object:
+        return loads(self._redactor.redact_text(dumps(value)))
+
+    def _compare(self, first: _Sent, second: _Sent, one: object, other: object) -> int:
+        """Add the differences of two interactions. Return their number."""
+        pointers = list(islice(differences(one, other), SHOWN_PLACES))
+        for pointer in pointers:
+            where = f"{self._names[0]}/{TRAFFIC}: interaction {first.number}: {first.title}"
+            expected, found = (resolve(value, pointer) for value in (one, other))
+            there = f", {self._names[1]}: interaction {second.number}"
+            text = f"{where}{there}: {pointer}\n  expected  {shown(expected)}\n  found     {shown(found)}"
+            data = {"interaction": first.number, "request": first.title, "pointer": pointer}
+            data |= {"expected": plain(expected), "found": plain(found)}
+            time = first.time if pointer.startswith("/request") else first.time + 1e-6
+            self._found.append((time, Problem("differs", text, data)))
+        return len(pointers)
+
+
+MOST_ALIGNED = 2_000  # interactions with one server between the common beginning and end of both recordings
+
+
+def _without_common(one: list[_Sent], other: list[_Sent]) -> tuple[list[_Sent], list[_Sent]]:
+    """Return the interactions that are not in the longest common sequence of both lists.
+
+    Requests that poll are often equal to later ones: in order of position, a change is found where it happened.
+    """
+    keys = [[_whole(sent) for sent in listed] for listed in (one, other)]
+    start = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(keys[0], keys[1], strict=False)))
+    ends = (reversed(listed[start:]) for listed in keys)
+    end = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(*ends, strict=False)))
+    left, right = one[start : len(one) - end], other[start : len(other) - end]
+    if len(left) > MOST_ALIGNED or len(right) > MOST_ALIGNED:
+        return left, right
+    keys = [[_whole(sent) for sent in listed] for listed in (left, right)]
+    same: tuple[set[int], set[int]] = (set(), set())
+    for block in SequenceMatcher(None, keys[0], keys[1], autojunk=False).get_matching_blocks():
+        same[0].update(range(block.a, block.a + block.size))
+        same[1].update(range(block.b, block.b + block.size))
+    rest = [
+        [sent for place, sent in enumerate(listed) if place not in known]
+        for listed, known in zip((left, right), same, strict=True)
+    ]
+    return rest[0], rest[1]
+
+
+def _whole(sent: _Sent) -> Hashable:
+    return sent.alignment_key, sent.content, sent.answer
+
+
+def _times(part: Part) -> dict[int, float]:
+    """Return the time of each line of a cassette."""
+    times = {}
+    with Reader(part.path) as reader:
+        for event in reader:
+            times[reader.line] = part.started + event.time
+    return times
+
+
+def _stable(value: object) -> object:
+    """Return a value without the members that a cluster sets anew in each run."""
+    if isinstance(value, dict):
+        return {name: _stable(item) for name, item in value.items() if name not in _VOLATILE}
+    return [_stable(item) for item in value] if isinstance(value, list) else value

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import parse_qs, urlsplit
 
 from ext_recorder.http.interaction import CONNECT, ENCODINGS, decoded
+from ext_recorder.http.traffic_counts import is_model_call, traffic_of
 from ext_sdk.core.wire.errors import MessageError
 from ext_sdk.core.wire.json_codec import dumps, loads
 from ext_sdk.core.wire.json_pointer import MISSING, resolve
@@ -28,23 +29,20 @@ BY_PROTOCOL = {"acp": "agent", "pi": "agent", "mcp": "mcp", "gevals": "extension
 _FAILED = 400  # the first status that is an error
 LARGEST_BODY = 4_000_000  # bytes; a longer one is not read as JSON
 
-# Paths of the APIs of models. Those with True are conversations; a name in the path is the model.
+# Paths of the APIs of models; a name in the path is the model.
 _MODEL_PATHS = tuple(
-    (re.compile(pattern), api, chat)
-    for pattern, api, chat in (
-        (r"/v1/messages$", "anthropic", True),
-        (r"/v1/messages/\w+$", "anthropic", False),
-        (r"/chat/completions$", "openai", True),
-        (r"/v1/responses$|/responses$", "openai", True),
-        (r"/(?:v1|openai)/(?:completions|embeddings|models|moderations)(?:/|$)", "openai", False),
-        (r"/models/(?P<model>[^/:]+):(?:stream)?[gG]enerateContent$", "gemini", True),
-        (r"/v1(?:beta|alpha)?/models(?:/[^/:]+(?::\w+)?)?$", "gemini", False),
-        (r"/api/(?:chat|generate)$", "ollama", True),
-        (r"/api/(?:tags|show|embed|embeddings|pull|ps)$", "ollama", False),
-        (r"/model/(?P<model>[^/]+)/(?:converse|invoke)(?:-\w+)*$", "bedrock", True),
+    (re.compile(pattern), api)
+    for pattern, api in (
+        (r"/v1/messages(?:/\w+)*$", "anthropic"),
+        (r"/(?:chat/)?completions$|/responses$", "openai"),
+        (r"/(?:v1|openai)/(?:embeddings|models|moderations)(?:/[^/:]+)?$", "openai"),
+        (r"/models/(?P<model>[^/:]+):\w+$", "gemini"),
+        (r"/v1(?:beta|alpha)/models(?:/[^/:]+)?$", "gemini"),
+        (r"/api/(?:chat|generate|tags|show|embed|embeddings|pull|ps)$", "ollama"),
+        (r"/model/(?P<model>[^/]+)/(?:converse|invoke)(?:-\w+)*$", "bedrock"),
     )
 )
-_NAMED = tuple(pattern for pattern, _, _ in _MODEL_PATHS if "model" in pattern.groupindex)
+_NAMED = tuple(pattern for pattern, _ in _MODEL_PATHS if "model" in pattern.groupindex)
 # Members of requests and responses of these APIs, by JSON pointer: the first that exists.
 _SYSTEM = ("/system", "/instructions", "/systemInstruction", "/system_instruction")
 _MESSAGES = ("/messages", "/input", "/contents", "/prompt")
@@ -66,14 +64,6 @@ _STOP = (
     "/done_reason",
     "/status",
 )
-_INPUT = (
-    "/usage/input_tokens", "/usage/prompt_tokens", "/usageMetadata/promptTokenCount", "/usage/inputTokens",
-    "/prompt_eval_count",
-)  # fmt: skip
-_OUTPUT = (
-    "/usage/output_tokens", "/usage/completion_tokens", "/usageMetadata/candidatesTokenCount", "/usage/outputTokens",
-    "/eval_count",
-)  # fmt: skip
 _CACHED = (
     "/usage/cache_read_input_tokens", "/usage/prompt_tokens_details/cached_tokens",
     "/usage/input_tokens_details/cached_tokens", "/usageMetadata/cachedContentTokenCount",
@@ -128,9 +118,9 @@ class Endpoints:
         if item.method == CONNECT:
             role = "cluster" if address.netloc in self._clusters else "service"
             return Endpoint(role, address.netloc, "connect", address.netloc)
-        for pattern, api, chat in _MODEL_PATHS:
-            if (item.method == "POST" or not chat) and pattern.search(path):
-                return Endpoint("model", address.netloc, api, path, chat and item.method == "POST")
+        api = next((api for pattern, api in _MODEL_PATHS if pattern.search(path)), "")
+        if api or is_model_call(item):
+            return Endpoint("model", address.netloc, api or "model", path, is_model_call(item))
         if address.netloc in self._clusters:
             found = _OBJECTS.match(path)
             if found and found["resource"]:
@@ -217,7 +207,8 @@ class Chat(NamedTuple):
         messages: those after the last message of the model: role and parts.
         reply: parts of the response.
         stop: the reason of its end.
-        input, output, cached: numbers of tokens; None if the response does not have them.
+        input, output: numbers of tokens; 0 if the response does not have them.
+        cached: number of the former that were cached; None if the response does not have it.
         problem: message of an error.
     """
 
@@ -227,8 +218,8 @@ class Chat(NamedTuple):
     messages: list[tuple[str, list[Part]]]
     reply: list[Part]
     stop: str = ""
-    input: int | None = None
-    output: int | None = None
+    input: int = 0
+    output: int = 0
     cached: int | None = None
     problem: str = ""
 
@@ -253,7 +244,7 @@ def chat_of(item: Interaction) -> Chat | None:
     request = json_of(item.request_headers, item.request_body)
     if not isinstance(request, dict):
         return None
-    response = _response(item)
+    response, counts = _response(item), traffic_of(item)
     named = next((found["model"] for pattern in _NAMED if (found := pattern.search(urlsplit(item.uri).path))), "")
     listed = _messages(_first(request, _MESSAGES))
     system = [parts for role, parts in listed if role in {"system", "developer"}]
@@ -268,8 +259,8 @@ def chat_of(item: Interaction) -> Chat | None:
         listed[start:],
         reply,
         _text(_first(response, _STOP)),
-        _count(_first(response, _INPUT)),
-        _count(_first(response, _OUTPUT)),
+        counts.input_tokens,
+        counts.output_tokens,
         _count(_first(response, _CACHED)),
         _text(problem) or str((item.error or {}).get("message") or ""),
     )

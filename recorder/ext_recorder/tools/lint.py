@@ -14,6 +14,8 @@ from ext_recorder.batch.reports import Case
 from ext_recorder.cassette.age import check as check_age
 from ext_recorder.cassette.events import Mark
 from ext_recorder.cassette.reader import Reader
+from ext_recorder.cassette.recording import CASSETTES, HEADER, TRAFFIC, opened
+from ext_recorder.errors import CassetteError
 from ext_recorder.messages.differences import Problem
 from ext_recorder.messages.json_values import join
 from ext_recorder.messages.open_calls import CallTracker
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
 
     from ext_recorder.cassette.events import Data, Event
     from ext_recorder.cassette.header import Header
+    from ext_recorder.cassette.recording import Recorded
     from ext_recorder.protocols.dialect import ClassifiedMessage, Dialect
     from ext_recorder.protocols.rules import Rules, Schema, StateMachine
 
@@ -243,6 +246,8 @@ def lint(path: Path, name: str, max_age: str = "") -> Case:
     Raises:
         CassetteError: the file cannot be read, or is too old.
     """
+    if path.is_dir():
+        return _lint_recording(opened(path), name, max_age)
     began = monotonic()
     with Reader(path) as reader:
         check_age(name, reader.header, max_age)
@@ -256,6 +261,70 @@ def lint(path: Path, name: str, max_age: str = "") -> Case:
             linter.take(event, reader.line)
         linter.end()
     return Linted(name, seconds=monotonic() - began, problems=linter.problems, more=linter.more)
+
+
+_UNLISTED = "a cassette that the header does not list, so that nothing replays it; remove it, or record again"
+_MISSING = "the header lists this cassette, and the file is missing; restore it, or record again"
+
+
+def _lint_recording(recorded: Recorded, name: str, max_age: str) -> Case:
+    """Check the files of a recording, and that they are those that its header lists."""
+    began = monotonic()
+    problems, notes, more = list(_cross_references(recorded, name)), [], 0
+    for part in recorded.parts:
+        if part.path.is_file() and _is_within(part.path, recorded.path):
+            case = lint(part.path, f"{name}/{part.label}", max_age)
+            problems += case.problems
+            notes += [f"{part.label}: {note}" for note in case.notes]
+            more += case.more
+    if recorded.traffic is not None:
+        found = list(_lint_traffic(recorded.traffic, f"{name}/{TRAFFIC}"))
+        problems += found
+    more += max(0, len(problems) - KEPT)
+    return Linted(name, seconds=monotonic() - began, problems=problems[:KEPT], more=more, notes=notes)
+
+
+def _cross_references(recorded: Recorded, name: str) -> Iterator[Problem]:
+    folder, header = recorded.path, recorded.header
+    listed = {part.label for part in recorded.parts}
+    for part in recorded.parts:
+        if not _is_within(part.path, folder):
+            yield _problem_of("outside", f"{name}/{HEADER}: child {part.name}: {part.label}: not within the folder")
+        elif not part.path.is_file():
+            yield _problem_of("missing", f"{name}/{HEADER}: child {part.name}: {part.label}: {_MISSING}")
+    for path in sorted((folder / CASSETTES).glob("*")):
+        label = f"{CASSETTES}/{path.name}"
+        if label not in listed and path.suffix in {".yaml", ".partial"}:
+            yield _problem_of("unlisted", f"{name}/{label}: {_UNLISTED}")
+    if recorded.traffic is None:
+        yield _problem_of("missing", f"{name}/{TRAFFIC}: the file with the HTTP traffic is missing; record again")
+    for child in header.children if header else ():
+        if child.started and len(child.started) != len(child.cassettes):
+            counts = f"expected {len(child.cassettes)} values in `started`, found {len(child.started)}"
+            yield _problem_of("started", f"{name}/{HEADER}: child {child.name}: {counts}")
+
+
+def _is_within(path: Path, folder: Path) -> bool:
+    return path.resolve().is_relative_to(folder.resolve())
+
+
+def _lint_traffic(path: Path, name: str) -> Iterator[Problem]:
+    from ext_recorder.http.reader import interactions
+
+    try:
+        for number, item in enumerate(interactions(path), 1):
+            if not item.error and not _FIRST_STATUS <= item.status <= _LAST_STATUS:
+                text = f"{name}: interaction {number}: expected a status from 100 to 599, found {item.status}"
+                yield _problem_of("status", text)
+    except CassetteError as error:
+        yield _problem_of("traffic", f"{name}: {error.problem}")
+
+
+_FIRST_STATUS, _LAST_STATUS = 100, 599
+
+
+def _problem_of(kind: str, text: str) -> Problem:
+    return Problem(kind, text, {"text": text})
 
 
 class Linted(Case):

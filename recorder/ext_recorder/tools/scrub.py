@@ -1,4 +1,4 @@
-"""`scrub`: redact the secrets in a cassette, with the rules of a recorder.
+"""`scrub`: redact the secrets in a cassette or a recording, with the rules of a recorder.
 
 The cassette is read twice: a secret that one message shows by its key may be in a previous message without it. Existing
 placeholders are kept, and new ones get other numbers.
@@ -9,11 +9,14 @@ from __future__ import annotations
 import re
 from collections import Counter
 from pathlib import Path
+from shutil import copytree, rmtree
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, NamedTuple
 
 from ext_recorder.cassette.events import Data, cleaned_head, note
 from ext_recorder.cassette.paths import SUFFIX
 from ext_recorder.cassette.reader import Reader
+from ext_recorder.cassette.recording import HEADER, change_header, opened
 from ext_recorder.cassette.writer import encode_event, write_cassette
 from ext_recorder.errors import CassetteError
 from ext_recorder.http.reader import load
@@ -28,6 +31,7 @@ if TYPE_CHECKING:
 
     from ext_recorder.cassette.events import Event
     from ext_recorder.cassette.header import Header
+    from ext_recorder.cassette.recording import Recorded
     from ext_recorder.http.reader import Document
     from ext_recorder.messages.redaction import Redaction
     from ext_sdk.core.redaction.redactor import Redactor
@@ -53,6 +57,13 @@ class Scrubbed(NamedTuple):
     places: str = "lines"
 
 
+def scrub_all(path: Path, name: str, *, redaction: Redaction, check: bool = False) -> list[Scrubbed]:
+    """Redact a file, or all files of a recording. Arguments and errors as of `scrub`."""
+    if path.is_dir():
+        return _scrub_recording(opened(path), name, redaction=redaction, check=check)
+    return [scrub(path, name, redaction=redaction, check=check)]
+
+
 def scrub(path: Path, name: str, *, redaction: Redaction, check: bool = False) -> Scrubbed:
     """Redact a cassette, or a file of HTTP interactions. A file without secrets is not written.
 
@@ -63,10 +74,74 @@ def scrub(path: Path, name: str, *, redaction: Redaction, check: bool = False) -
     Raises:
         CassetteError, CassetteInUse, OSError: the file cannot be read, or rewritten.
     """
-    if name.endswith(SUFFIX):
-        return scrub_traffic(path, name, redaction=redaction, check=check)
     redactor = redaction.redactor()
+    if name.endswith(SUFFIX):
+        return scrub_traffic(path, name, redactor, check=check)
     _learn(path, redactor)
+    return _scrub_cassette(path, name, redactor, check=check)
+
+
+def _scrub_recording(recorded: Recorded, name: str, *, redaction: Redaction, check: bool) -> list[Scrubbed]:
+    """Redact a copy of the folder, which then replaces it. A secret that one file shows is replaced in all of them."""
+    redactor, folder = redaction.redactor(), recorded.path
+    for part in recorded.parts:
+        _learn(part.path, redactor)
+    traffic = recorded.traffic
+    if traffic is not None:
+        scrub_traffic(traffic, name, redactor, check=True)
+    if check:
+        return _scrub_files(folder, name, recorded, redactor, check=True)
+    with TemporaryDirectory(prefix=f".{folder.resolve().name}-", dir=folder.resolve().parent) as temporary:
+        copy = Path(temporary) / "recording"
+        copytree(folder, copy, symlinks=True)
+        results = _scrub_files(copy, name, opened(copy), redactor, check=False)
+        if any(result.replaced for result in results):
+            target = folder.resolve()
+            previous = target.with_name(f"{target.name}.previous")  # as of a run that records again
+            rmtree(previous, ignore_errors=True)
+            target.rename(previous)
+            copy.rename(target)
+            rmtree(previous)
+    return results
+
+
+def _scrub_files(folder: Path, name: str, recorded: Recorded, redactor: Redactor, *, check: bool) -> list[Scrubbed]:
+    known = {folder / HEADER, *(part.path for part in recorded.parts), recorded.traffic}
+    results = [_scrub_header(folder, f"{name}/{HEADER}", redactor, check=check)]
+    results += [_scrub_cassette(part.path, f"{name}/{part.label}", redactor, check=check) for part in recorded.parts]
+    if recorded.traffic is not None:
+        results.append(scrub_traffic(recorded.traffic, f"{name}/{recorded.traffic.name}", redactor, check=check))
+    for path in sorted(folder.rglob("*")):
+        if path.is_file() and not path.is_symlink() and path not in known:
+            results.append(_scrub_bytes(path, f"{name}/{path.relative_to(folder)}", redactor, check=check))
+    return results
+
+
+def _scrub_header(folder: Path, name: str, redactor: Redactor, *, check: bool) -> Scrubbed:
+    changes: Counter[str] = Counter()
+
+    def redacted(value: object) -> object:
+        data = dumps(value).encode("utf-8", "replace")
+        clean = redactor.redact(data)
+        _count(data, clean, changes)
+        return loads(clean.decode())
+
+    change_header(folder, redacted, write=not check)
+    return Scrubbed(name, changes, ())
+
+
+def _scrub_bytes(path: Path, name: str, redactor: Redactor, *, check: bool) -> Scrubbed:
+    """Redact a file of another kind, such as a patch."""
+    changes: Counter[str] = Counter()
+    data = path.read_bytes()
+    clean = redactor.redact(data)
+    _count(data, clean, changes)
+    if changes and not check:
+        path.write_bytes(clean)
+    return Scrubbed(name, changes, ())
+
+
+def _scrub_cassette(path: Path, name: str, redactor: Redactor, *, check: bool) -> Scrubbed:
     changes: Counter[str] = Counter()
     lines: list[int] = []
     with Reader(path) as reader:
@@ -164,7 +239,7 @@ HEAD = ("recorder", "recorded", "epoch", "seed", "bindings", "deterministic")  #
 WRITERS_OWN = ("http", "version")  # members that the writer adds
 
 
-def scrub_traffic(path: Path, name: str, *, redaction: Redaction, check: bool = False) -> Scrubbed:
+def scrub_traffic(path: Path, name: str, redactor: Redactor, *, check: bool = False) -> Scrubbed:
     """Redact a file of HTTP interactions; see `scrub`.
 
     Returns:
@@ -174,7 +249,7 @@ def scrub_traffic(path: Path, name: str, *, redaction: Redaction, check: bool = 
     document = load(path)
     if "http" not in document.values:
         raise CassetteError(path, 0, "this file was written by vcrpy", "use the filters of vcrpy to remove secrets")
-    secrets = _Secrets(redaction, path.read_bytes())
+    secrets = _Secrets(redactor, path.read_bytes())
     secrets.redact_interactions(path, load(path))  # a secret that one shows may be in a previous one
     numbers = secrets.redact_interactions(path, document)
     values = {key: secrets.redacted(value) for key, value in document.values.items()}
@@ -199,8 +274,8 @@ def scrub_traffic(path: Path, name: str, *, redaction: Redaction, check: bool = 
 class _Secrets:
     """Secrets of one file of HTTP interactions."""
 
-    def __init__(self, redaction: Redaction, data: bytes) -> None:
-        self._redactor = redaction.redactor()
+    def __init__(self, redactor: Redactor, data: bytes) -> None:
+        self._redactor = redactor
         self._before = {match[0] for match in re.finditer(PLACEHOLDER, data)}
         self._redactor.redact(b"token: " + b" ".join(sorted(self._before)))  # existing placeholders keep their numbers
         self._new: set[bytes] = set()

@@ -39,26 +39,30 @@ FORMATS = ("cassette", "jsonl", "mcp-rec", "mcp-cassette-ts", "mcp-cassette", "m
 FROM = Option("from", "Format of FILE. Default: detected from its beginning.", "NAME", choices=FORMATS)
 TO = Option(
     "to",
-    "Format of the output. Default: jsonl for a cassette, cassette for all other formats.",
+    "Format of the output. Default: jsonl for a cassette, har for a recording of a run, cassette for others.",
     "NAME",
-    choices=FORMATS[:2],
+    choices=(*FORMATS[:2], "har"),
 )
 PROTOCOL = Option(
     "protocol", "Protocol of the messages in a recording of another program.", "NAME", choices=NAMES, default="mcp"
 )
-OUTPUT = to_file("New file. Default for JSON lines: standard output.")
+OUTPUT = to_file("New file. Default for JSON lines and HAR: standard output.")
 COMMAND = Command(
     "convert",
-    "Convert cassettes to and from JSON lines, and recordings of other programs to cassettes.",
+    "Convert cassettes to and from JSON lines, HTTP traffic to HAR, and recordings of other programs to cassettes.",
     """
 JSON lines contain everything that a cassette contains, one event per line, with messages as texts. Converting there and
 back gives the same bytes. Recordings of mcp-rec, mcp-cassette (Python: versions 1 to 3; TypeScript: 1 and 2) and
 mcpsnoop become cassettes of MCP, redacted as `record` does. They do not contain the end of the process, so it is
 neither compared nor replayed.
 
+The HTTP traffic of a recording of `ext-recorder run`, of a cassette with NAME.http.yaml, and of such a file itself,
+becomes a HTTP Archive (HAR 1.2), which the developer tools of browsers and many proxies open.
+
     ext-recorder convert session.yaml
     ext-recorder convert -o session.jsonl session.yaml
     ext-recorder convert -o session.yaml session.jsonl
+    ext-recorder convert --to har -o create-pod.har recordings/create-pod
     ext-recorder convert --from mcp-rec -o session.yaml mcp-session.jsonl
 """,
     run,

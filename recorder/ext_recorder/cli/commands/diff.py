@@ -34,15 +34,21 @@ def run(values: Values) -> int:
 
 COMMAND = Command(
     "diff",
-    "Compare two cassettes message by message.",
+    "Compare two cassettes, or two recordings of one command, message by message.",
     """
 Pairs the requests and notifications of both cassettes: first those with equal content, then the rest of each method in
 order. Compares their JSON values, their responses and the exit codes. Times, ids, standard error and members that the
 protocol declares volatile are not compared. The exit code is 1 if anything differs.
 
+Two recordings (`ext-recorder run`) are compared child by child and server by server. The differences are printed in the
+order of time, so the first one is where the two runs part; a summary for each child and server follows. Responses of
+models are compared without the form of their streams, and those of clusters without uids, versions and timestamps.
+--ignore accepts pointers to requests (/body/id, see replay --http) and responses (/response/body/id), too.
+
     ext-recorder diff old.yaml new.yaml
     ext-recorder diff --ignore /result/outputs/seconds --mask '[0-9.]+m?s' old.yaml new.yaml
     ext-recorder diff --order any --json old.yaml new.yaml
+    ext-recorder diff recordings/before recordings/after
 """,
     run,
     arguments=("A", "B"),

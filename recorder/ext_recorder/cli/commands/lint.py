@@ -23,7 +23,7 @@ def run(values: Values) -> int:
         age.seconds(max_age)
     return report_each(
         "lint",
-        chosen(values),
+        chosen(values, recordings=True),
         partial(lint, max_age=max_age),
         jobs=jobs(values),
         as_json=bool(values["json"]),
@@ -41,6 +41,10 @@ and the violated clause. The exit code is 1 if there are findings.
 
     ext-recorder lint session.yaml
     ext-recorder lint --json cassettes/
+    ext-recorder lint recordings/create-pod
+
+Of the recording of a run, all cassettes and the HTTP traffic are checked, and that the folder contains the files that
+its header lists.
 
 {NAMING}
 waza-go and kaiak-head describe real servers instead of a specification: lint checks what these servers require and

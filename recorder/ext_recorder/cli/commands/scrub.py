@@ -8,6 +8,7 @@ from ext_recorder.cli.options import NAMING, REDACTING, SEVERAL, chosen, jobs, v
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ext_recorder.cli import Values
+    from ext_recorder.tools.scrub import Scrubbed
 
 
 def run(values: Values) -> int:
@@ -21,14 +22,14 @@ def run(values: Values) -> int:
     from ext_recorder.cassette.paths import beside
     from ext_recorder.errors import UsageError
     from ext_recorder.messages.redaction import Redaction
-    from ext_recorder.tools.scrub import scrub
+    from ext_recorder.tools.scrub import scrub_all
 
     check = bool(values["check"])
     redaction = Redaction.of(values, _listed_secrets(value_of(values, "secrets")))
     for note in redaction.require(for_recording=not check):
         sys.stderr.write(f"ext-recorder: {note}\n")
     cassettes = {}
-    for cassette in chosen(values):
+    for cassette in chosen(values, recordings=True):
         cassettes[cassette.name] = cassette
         traffic = beside(cassette.name)
         if not cassette.remote and Path(traffic).is_file():
@@ -36,21 +37,25 @@ def run(values: Values) -> int:
     if not check and (remote := next((cassette.name for cassette in cassettes.values() if cassette.remote), "")):
         raise UsageError(f"{remote} is read-only; scrub a copy of it, or use --check")
     code = 0
-    work = partial(scrub, redaction=redaction, check=check)
+    work = partial(scrub_all, redaction=redaction, check=check)
     for outcome in map_cassettes(list(cassettes.values()), work, jobs=jobs(values)):
-        result = outcome.result
-        if result is None:
+        if outcome.result is None:
             sys.stderr.write(f"ext-recorder: {outcome.error}\n")
             code = 2
-        elif not result.replaced:
-            sys.stdout.write(f"{result.name}: nothing to replace\n")
-        else:
-            rules = ", ".join(f"{rule} ({count})" for rule, count in sorted(result.replaced.items()))
-            numbers = ", ".join(map(str, result.numbers)) or "of the head"
-            action = "found" if check else "replaced"
-            sys.stdout.write(f"{result.name}: {action} {rules}; {result.places} {numbers}\n")
-            code = code or int(check)
+            continue
+        for result in outcome.result:
+            sys.stdout.write(_line(result, "found" if check else "replaced"))
+            code = code or int(check and bool(result.replaced))
     return code
+
+
+def _line(result: Scrubbed, action: str) -> str:
+    if not result.replaced:
+        return f"{result.name}: nothing to replace\n"
+    rules = ", ".join(f"{rule} ({count})" for rule, count in sorted(result.replaced.items()))
+    numbers = ", ".join(map(str, result.numbers))
+    places = f"; {result.places} {numbers}" if numbers else "; lines of the head" if result.places else ""
+    return f"{result.name}: {action} {rules}{places}\n"
 
 
 def _listed_secrets(path: str) -> dict[str, str]:
@@ -82,6 +87,10 @@ cassette, NAME.http.yaml, is scrubbed with it.
     ext-recorder scrub session.yaml
     ext-recorder scrub --redact DB_URL --secrets leaked.txt cassettes/
     ext-recorder scrub --check cassettes/
+    ext-recorder scrub recordings/create-pod
+
+All files of a recording are scrubbed together: a secret that one of them shows is replaced in all of them, and the
+folder is replaced at once.
 
 --redact names an environment variable whose value is a secret; variables whose names look secret are included by
 default. Git keeps earlier commits: a secret that was published must be changed.

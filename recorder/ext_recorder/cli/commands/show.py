@@ -23,11 +23,13 @@ def run(values: Values) -> int:
 RAW = Option("raw", "Print messages in full.")
 COMMAND = Command(
     "show",
-    "Print a cassette in human-readable form.",
+    "Print a cassette, or the recording of a run, in human-readable form.",
     """
-Prints one line for each event: its time, direction and content, and for a response the time it took.
+Prints one line for each event: its time, direction and content, and for a response the time it took. For the recording
+of `ext-recorder run`, it prints the events of all children and the HTTP requests in the order of time.
 
     ext-recorder show session.yaml
+    ext-recorder show recordings/create-pod
     ext-recorder show --json session.yaml
     ext-recorder show zip://session.yaml::sessions.zip
 """,

@@ -21,7 +21,7 @@ def run(values: Values) -> int:
 
     counted, broken = [], 0
     for outcome in map_cassettes(
-        chosen(values), partial(collect, subjects=bool(values["subjects"])), jobs=jobs(values)
+        chosen(values, recordings=True), partial(collect, subjects=bool(values["subjects"])), jobs=jobs(values)
     ):
         if outcome.result is None:
             sys.stderr.write(f"ext-recorder: {outcome.error}\n")
@@ -42,11 +42,13 @@ COMMAND = Command(
     "Print call counts and durations for each method.",
     f"""
 Counts requests, notifications, failures and requests without a response, and prints percentiles of response times, and
-bytes. → marks requests of the host, ← those of the child. Several cassettes are counted together.
+bytes. → marks requests of the host, ← those of the child. Several cassettes are counted together. The recording of a
+run has rows for each child and each server, with the tokens of calls of a model.
 
     ext-recorder stats session.yaml
     ext-recorder stats --subjects cassettes/
     ext-recorder stats --json 'cassettes/**/*.yaml'
+    ext-recorder stats recordings/create-pod
 
 {NAMING}""",
     run,

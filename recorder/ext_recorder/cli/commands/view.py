@@ -22,7 +22,7 @@ def run(values: Values) -> int:
     from ext_recorder.errors import UsageError
     from ext_recorder.tools.view.page import SIGNATURE, page
 
-    with file_of(value_of(values, "RECORDED"), http=None) as (path, _):
+    with file_of(value_of(values, "CASSETTE"), http=None) as (path, _):
         # `..` and `.` have no name of their own.
         page_name = f"{path.resolve().name}.html" if path.is_dir() else path.with_suffix(".html").name
         output = value_of(values, "output") or page_name
@@ -60,7 +60,7 @@ Without -o the page is written to the current folder. Press ? in the page to lis
 of messages, the page states what it omits.
 """,
     run,
-    arguments=("RECORDED",),
+    arguments=("CASSETTE",),
     options=(
         to_file("HTML file, or - for standard output. Default: NAME.html for NAME.yaml or the folder NAME."),
         FORCE,

@@ -156,3 +156,15 @@ def test_the_parts_are_all_of_the_cassettes_and_have_none_in_common() -> None:
 def test_another_shard_is_an_error(text: str) -> None:
     with pytest.raises(UsageError, match="expected NUMBER/COUNT"):
         shard([1], text)
+
+
+def test_a_recording_is_one_of_the_cassettes_or_the_folder_of_several(folder: Path) -> None:
+    run = folder / "deeper" / "run"
+    (run / "children").mkdir(parents=True)
+    (run / "children" / "x.yaml").write_text(CASSETTE)
+    (run / "recording.yaml").write_text("recording: 1\nchildren:\n- name: x\n  cassettes: [children/x.yaml]\n")
+    assert names(folder, str(run)) == ["deeper/run/children/x.yaml"]
+    found = [each.name.rpartition("/all/")[2] for each in named([str(folder)], recordings=True)]
+    assert found == ["a.yml", "b.yaml", "deeper/c.yaml", "deeper/run", "torn.yaml"]
+    for word in (str(run), f"{folder}/deeper/r*"):
+        assert [each.name for each in named([word], recordings=True)] == [str(run)]

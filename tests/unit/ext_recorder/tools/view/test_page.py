@@ -262,7 +262,7 @@ def test_a_recording_has_a_lane_for_each_part(recording: Path) -> None:
         ("extension", "kubernetes"), ("extension", "shell"), ("cluster", "10.0.0.1:6443"), ("service", "services"),
     ]  # fmt: skip
     assert {each["name"] for each in data["about"]["sources"] if each["lane"] == 1} == {"agent", "agent-2"}
-    assert (data["about"]["steps"], data["about"]["chats"], data["about"]["tokens"]) == ([12, 1], 6, [6960, 350])
+    assert (data["about"]["steps"], data["about"]["chats"], data["about"]["tokens"]) == ([12, 1], 6, [10440, 350])
 
 
 def test_tasks_have_phases_and_phases_what_happened_during_them(recording: Path) -> None:
@@ -789,16 +789,16 @@ def test_a_browser_shows_the_lanes_of_a_run(browser: Browser, recording: Path) -
         "✗ 1 of 12 steps failed",
         "exit 0",
         "6 model calls",
-        "6,960 tokens in, 350 out",
+        "10,440 tokens in, 350 out",
     ]
     assert {"task 1", "setup", "execute create-namespace", "anthropic claude-sonnet-5"} <= set(names(browser))
     assert not any(name.startswith("get pods") for name in names(browser)), "requests of a step are folded"
     browser.click("#lanes button", 3)
-    assert browser.texts("#count") == ["7 of 189 rows"]
+    assert browser.texts("#count") == ["8 of 190 rows"]
     browser.wait("location.hash === '#lane=3'")
     browser.click("#clear")
     browser.press("h")
-    assert browser.texts("#count") == ["36 of 189 rows"]
+    assert browser.texts("#count") == ["36 of 190 rows"]
     assert "session/update agent_message_chunk" not in names(browser)
     assert (browser.problems, [each for each in browser.requests if not each.startswith("file:")]) == ([], [])
 
@@ -835,14 +835,14 @@ def test_a_link_into_a_run_names_the_cassette_and_the_call(browser: Browser, rec
 def test_a_long_run_is_drawn_as_far_as_it_is_in_view(browser: Browser, tmp_path: Path) -> None:
     folder = Eval(tasks=30, requests=20).write(tmp_path / "long")
     opened(browser, folder)
-    assert browser.texts("#count") == ["5,109 rows"]
+    assert browser.texts("#count") == ["5,110 rows"]
     assert 10 < len(names(browser)) < 100
     browser.press("G")
     assert 10 < len(names(browser)) < 100
     assert browser.problems == []
     browser.press("/")
     browser.press(*"nosuchword")
-    browser.wait("at('count').textContent === '0 of 5,109 rows'")
+    browser.wait("at('count').textContent === '0 of 5,110 rows'")
 
 
 @in_browser
