@@ -19,7 +19,7 @@ from ext_recorder.cassette.reader import Reader, dialect_of
 from ext_recorder.cassette.recording import TRAFFIC, opened
 from ext_recorder.errors import CassetteError, UsageError
 from ext_recorder.http.reader import interactions
-from ext_recorder.http.request_matching import RequestRules, Subject
+from ext_recorder.http.request_matching import Digest, RequestRules, Subject
 from ext_recorder.http.traffic_counts import is_model_call
 from ext_recorder.messages.comparison_rules import Mask
 from ext_recorder.messages.differences import (
@@ -39,8 +39,7 @@ from ext_recorder.messages.name_map import NameMap
 from ext_recorder.messages.redaction import Redaction
 from ext_sdk.core.text import cut
 from ext_sdk.core.wire.framing import FRAMINGS
-from ext_sdk.core.wire.json_codec import dumps, loads
-from ext_sdk.core.wire.json_pointer import resolve
+from ext_sdk.core.wire.json_pointer import MISSING, resolve
 
 from .endpoints import chat_of, content_of, json_of
 from .message_list import MessageList, content_hash, messages
@@ -292,7 +291,7 @@ class _RecordingDiff:
         self._found: list[tuple[float, Problem]] = []
         self._summary: list[str] = []
         self._more = 0
-        self._matching = RequestRules.of(rules[0], rules[1])
+        self._matching = RequestRules(rules[0], rules[1])
         # An --ignore of a response has the form of those of a request.
         self._ignored = [rule for rule in rules[0] if rule.startswith("/response/")]
         self._mask = Mask.of(rules[1])
@@ -422,7 +421,8 @@ class _RecordingDiff:
             if number in numbers:
                 subject = Subject(item, self._matching)
                 content = subject.content
-                body = content.decode("utf-8", "replace") if isinstance(content, bytes) else content
+                body = content.decode("utf-8", "replace") if type(content) is bytes else content
+                body = f"{body.size} bytes, {body.hex()}" if isinstance(body, Digest) else body
                 request = {"query": [list(pair) for pair in subject.query], "body": body}
                 found[number] = self._clean({"request": request, "response": self._response(item)})
         return found
@@ -444,7 +444,12 @@ class _RecordingDiff:
         return compared.get("response") if isinstance(compared, dict) else None
 
     def _clean(self, value: object) -> object:
-        return loads(self._redactor.redact_text(dumps(value)))
+        """Return a value without secrets, and without gaps of ignored members."""
+        if isinstance(value, str):
+            return self._redactor.redact_text(value)
+        if isinstance(value, dict):
+            return {name: self._clean(item) for name, item in value.items() if item is not MISSING}
+        return [self._clean(item) for item in value if item is not MISSING] if isinstance(value, list) else value
 
     def _compare(self, first: _Sent, second: _Sent, one: object, other: object) -> int:
         """Add the differences of two interactions. Return their number."""
