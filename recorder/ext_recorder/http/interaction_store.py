@@ -248,7 +248,7 @@ class InteractionStore:
     def serves(self, *addresses: str) -> bool:
         """Return True if traffic with a server is recorded, under any of its addresses."""
         loose = self.matching is not None and self.matching.any_server
-        return loose or not self.addresses.isdisjoint(addresses)
+        return loose or not self.addresses.isdisjoint(addresses) or not self._servers.keys().isdisjoint(addresses)
 
     # --- Connections -------------------------------------------------------------------------------------------------
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from .server import ChildConnection
 
 EXPLAINED = 10  # misses listed individually
-SILENT = frozenset({"GaveUp"})  # the child gave up waiting, so it is left to wait
+SILENT = frozenset({"GaveUp"})  # the child gave up waiting, so it waits again
 
 
 class Playback:
@@ -172,8 +172,10 @@ class Playback:
             return PlayedResponse(iter([refusal(recorded, request.method)]), end=False)
         self.count += 1
         error = dict(recorded.error) if recorded.error else None
-        if error and error.get("type") in SILENT and not recorded.status:
-            return None
+        if error and error.get("type") in SILENT:
+            if not recorded.status:
+                return None
+            return response(recorded, request.method, self._live, failed=True)._replace(end=False)
         if recorded.cut:
             size = recorded.body.size if recorded.body is not None else 0
             text = f"the recording has the first {size} bytes of this body: the child read no more of it then"

@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+import json
+import re
+from base64 import b64decode, b64encode
+from collections import deque
 from typing import TYPE_CHECKING
 
+from ext_recorder.record.split_secrets import SplitSecrets, StreamedText, may_be_delta
+from ext_sdk.core.wire.frames import Frame
+
+from .http1_observer import SWITCHING
 from .interaction import ENCODINGS, Body, collected, decoded, encoded
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
+
+    from ext_recorder.record.split_secrets import Replacements
 
     from .interaction import Headers, Interaction
 
@@ -17,6 +27,7 @@ WHOLE = 4 * 1024 * 1024  # bytes of content examined as one text
 WINDOW = 1024 * 1024  # bytes of longer content examined together
 HELD_BACK = 16 * 1024  # bytes of the previous window: a secret may begin in one window and end in the next
 GZIP = b"\x1f\x8b"
+EVENT_DATA = re.compile(rb"(data: ?)(\{.*\})(\r?\n)")  # line of server-sent events that may be a piece of a text
 
 
 class Sanitizer:
@@ -24,10 +35,16 @@ class Sanitizer:
 
     Args:
         clean: removes secrets and paths from one text.
+        replacements: finds secrets in a text, for those that events of a stream have in parts; None to leave these.
     """
 
-    def __init__(self, clean: Clean) -> None:
+    def __init__(self, clean: Clean, replacements: Replacements | None = None) -> None:
         self._clean = clean
+        self._replacements = replacements
+
+    def data(self, data: bytes) -> bytes:
+        """Return bytes without secrets."""
+        return self._clean(data)
 
     def text(self, text: str) -> str:
         """Return a text without secrets."""
@@ -58,7 +75,10 @@ class Sanitizer:
         interaction.reason = self.text(interaction.reason)
         interaction.headers = self.headers(interaction.headers)
         before = interaction.body.size if interaction.body is not None else 0
-        interaction.body = self.body(interaction.body, interaction.headers)
+        if interaction.status == SWITCHING:
+            interaction.body = self._messages(interaction.body)
+        else:
+            interaction.body = self.body(interaction.body, interaction.headers)
         if interaction.body is not None and interaction.body.size != before:
             interaction.chunks = []
             interaction.headers = with_length(interaction.headers, before, interaction.body.size)
@@ -72,7 +92,12 @@ class Sanitizer:
         if encoding in {"", "identity"}:
             # A compressed file without a Content-Encoding may contain secrets, too.
             is_gzip = next(body.pieces()).startswith(GZIP)
-            return self._compressed(body, "gzip") if is_gzip else self._plain(body)
+            if is_gzip:
+                return self._compressed(body, "gzip")
+            is_stream = any(
+                name.lower() == "content-type" and value.startswith("text/event-stream") for name, value in headers
+            )
+            return self._events(self._plain(body)) if is_stream and self._replacements else self._plain(body)
         if encoding not in ENCODINGS or len(codings) > 1 or "," in encoding:
             raise ValueError(f"a body in {', '.join(codings)}, which cannot be searched for secrets")
         return self._compressed(body, encoding)
@@ -85,6 +110,44 @@ class Sanitizer:
         if not self._changes(body.pieces()):
             return body
         return collected(self._windows(body.pieces()))
+
+    def _events(self, body: Body) -> Body:
+        """Return server-sent events without secrets whose parts are in several of them, as models stream text."""
+        texts = _Texts(self._replacements)
+        for line in _lines(body):
+            match = EVENT_DATA.fullmatch(line)
+            if match is None or not may_be_delta(match[2]):
+                texts.add(line)
+            else:
+                texts.add(match[1])
+                texts.piece(match[2])
+                texts.add(match[3])
+        return texts.body(body)
+
+    def _messages(self, body: Body | None) -> Body | None:
+        """Return messages of a WebSocket without secrets. Binary messages are not searched as base64."""
+        if body is None:
+            return None
+        texts = _Texts(self._replacements)
+        for line in _lines(body):
+            message = json.loads(line)
+            if "base64" in message:
+                data = b64decode(message["base64"])
+                clean = self._clean(data)
+                message["base64"] = b64encode(clean).decode()
+                texts.add(line if clean == data else json.dumps(message, ensure_ascii=False).encode() + b"\n")
+            elif "text" in message:
+                text = message.pop("text")
+                texts.add(json.dumps(message, ensure_ascii=False).encode().removesuffix(b"}") + b', "text": ')
+                clean = self.text(text).encode("utf-8", "surrogateescape")
+                if message.get("from") == "server" and may_be_delta(clean):
+                    texts.piece(clean, quoted=True)
+                else:
+                    texts.add(_quoted(clean))
+                texts.add(b"}\n")
+            else:
+                texts.add(self._clean(line))
+        return texts.body(body)
 
     def _compressed(self, body: Body, encoding: str) -> Body:
         """Return a compressed body without secrets; its content is examined in windows, whatever its size."""
@@ -112,6 +175,69 @@ class Sanitizer:
             yield clean[:cut]
             held = clean[cut:]
         yield held
+
+
+class _Texts:
+    """Body in which pieces of one text, each in a message of its own, are searched together."""
+
+    def __init__(self, replacements: Replacements | None) -> None:
+        self._split = SplitSecrets(replacements, lambda _, payload: payload) if replacements else None
+        self._queue: deque[tuple[StreamedText | None, bytes, bool]] = deque()
+        self._found = Body()
+
+    def add(self, data: bytes) -> None:
+        """Append bytes that are not a piece of a text."""
+        self._queue.append((None, data, False))
+        self._write()
+
+    def piece(self, payload: bytes, *, quoted: bool = False) -> None:
+        """Append a message that may be a piece of a text.
+
+        Args:
+            quoted: write it as a JSON string.
+        """
+        if self._split is None:
+            self.add(_quoted(payload) if quoted else payload)
+            return
+        piece = StreamedText(0.0, Frame(payload, payload))
+        self._queue.append((piece, b"", quoted))
+        self._split.take(piece)
+        self._write()
+
+    def _write(self) -> None:
+        while self._queue:
+            piece, data, quoted = self._queue[0]
+            if piece is not None:
+                if piece.line is None:
+                    return
+                self._found.write(_quoted(piece.line) if quoted else piece.line)
+            else:
+                self._found.write(data)
+            self._queue.popleft()
+
+    def body(self, original: Body) -> Body:
+        """Return the result; the original one if nothing was changed."""
+        if self._split:
+            self._split.release()
+        self._write()
+        if self._found.size == original.size and all(
+            one == other for one, other in zip(self._found.pieces(), original.pieces(), strict=True)
+        ):
+            return original
+        return self._found
+
+
+def _quoted(text: bytes) -> bytes:
+    return json.dumps(text.decode("utf-8", "surrogateescape"), ensure_ascii=False).encode("utf-8", "surrogateescape")
+
+
+def _lines(body: Body) -> Iterator[bytes]:
+    rest = b""
+    for piece in body.pieces():
+        *lines, rest = (rest + piece).split(b"\n")
+        yield from (line + b"\n" for line in lines)
+    if rest:
+        yield rest
 
 
 def with_length(headers: Headers, before: int, after: int) -> Headers:

@@ -75,7 +75,7 @@ def record(
         context.proceed()
         return bindings.clean(redactor.redact(data))
 
-    recording = TrafficCapture(writer, Sanitizer(clean), origin.started)
+    recording = TrafficCapture(writer, Sanitizer(clean, redactor.replacements), origin.started)
     loop = EventLoop()
     process = None
     if proxy is not None:

@@ -36,7 +36,7 @@ from .environment import base_urls, kept_variables, open_ports, user_bundles, va
 from .folder import UNKNOWN, RecordingFolder, same_command, traffic_of
 from .kubeconfig import Kubeconfig, of_environment
 from .learn import Learner, of_option, rules_of
-from .offline import isolate
+from .offline import isolate, remark
 from .wrap import Wrapping
 
 if TYPE_CHECKING:
@@ -195,8 +195,7 @@ def _replay(folder: RecordingFolder, command: Sequence[str], options: RunOptions
     running = [name for name in wrapping.commands if not children.is_wanted(name)]
     remarks = [f"run, not replayed: {', '.join(running)}"] if running else []
     if options.mode == "none":
-        reason = isolate()
-        remarks.append(f"not isolated from the network: {reason}" if reason else "without any network but loopback")
+        remarks.append(remark(isolate()))
     kubeconfig = Kubeconfig([(str(end_values(traffic_of(folder.path)).get("kubeconfig") or ""), folder.path)])
     served = {endpoint.partition("://")[2] for endpoint in header.endpoints}
     session = Session(kubeconfig, recorded=header.environment, served=served)

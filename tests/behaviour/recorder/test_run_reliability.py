@@ -9,11 +9,13 @@ import subprocess
 import sys
 import threading
 from contextlib import suppress
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING
 
 import pytest
 import yaml
 
+from ext_recorder.http.reader import open_document
 from tests.support.host import PATIENCE_S
 from tests.support.raw_server import RawServer
 from tests.support.recorder_process import RECORDER, children_of, wait_for, wait_until_gone
@@ -233,6 +235,63 @@ def test_an_interrupted_command_leaves_no_complete_recording_and_the_next_run_na
     code, out, err = run(tmp_path, site, "--mode=none")
     assert (code, out.count("this is")) == (3, 1)
     assert "rec was recovered from an interrupted run; missing: what the command did after that" in err
+
+
+# 8 clients at once; each sends 600 requests, and fails unless each response is that to its request.
+CLIENTS = """
+import http.client, subprocess, sys, urllib.parse, os
+if len(sys.argv) == 2:
+    clients = [subprocess.Popen([sys.executable, *sys.argv, str(number)]) for number in range(8)]
+    sys.exit(max(client.wait() for client in clients))
+proxy, client = urllib.parse.urlsplit(os.environ["http_proxy"]), sys.argv[2]
+connection = http.client.HTTPConnection(proxy.hostname, proxy.port)
+for number in range(600):
+    sent = f"{client}-{number}-" + "x" * (number % 7 * 300)
+    method = ("GET", "POST", "PUT")[number % 3]
+    path = f"{sys.argv[1]}{method}/{client}/{number}"
+    connection.request(method, path, None if method == "GET" else sent, {"X-Client": client})
+    response = connection.getresponse()
+    body = response.read().decode()
+    assert body == f"{method} {path} of {client}: {'' if method == 'GET' else sent}", (path, body[:200])
+"""
+
+
+class Echo(BaseHTTPRequestHandler):
+    """Responds with the request."""
+
+    protocol_version = "HTTP/1.1"
+
+    def respond(self) -> None:
+        body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        url = f"http://{self.headers['Host']}{self.path}"
+        text = f"{self.command} {url} of {self.headers['X-Client']}: ".encode() + body
+        self.wfile.write(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(text) + text)
+
+    do_GET = do_POST = do_PUT = respond  # noqa: N815 - names of http.server
+
+    def log_message(self, *_: object) -> None:
+        """Write nothing."""
+
+
+def test_no_request_of_many_clients_is_lost_or_gets_the_response_to_another(tmp_path: Path) -> None:
+    (tmp_path / "clients.py").write_text(CLIENTS)
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Echo)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    command = ["rec", "--", sys.executable, "clients.py", f"http://127.0.0.1:{server.server_port}/"]
+    code, _, err = recorder(tmp_path, "run", *command)
+    server.shutdown()
+    server.server_close()
+    assert code == 0, err
+    assert "4,800 requests" in err
+    document = open_document(tmp_path / "rec" / "traffic.http.yaml")
+    assert document.file is not None
+    with document.file as file:
+        paths = [interaction.uri.rpartition(":")[2].partition("/")[2] for _, interaction in file]
+    expected = [f"{('GET', 'POST', 'PUT')[n % 3]}/{client}/{n}" for client in range(8) for n in range(600)]
+    assert sorted(paths) == sorted(expected)
+    code, _, err = recorder(tmp_path, "run", "--mode=none", *command)
+    assert code == 0, err
+    assert "4,800 of 4,800 requests" in err
 
 
 def test_a_command_that_ends_well_after_a_signal_is_recorded(tmp_path: Path) -> None:

@@ -29,6 +29,11 @@ _PARTS: Final = (  # the secret is the first group
         b"sig",
         re.compile(rb"(?i:[?&;](?:x-(?:amz|goog|ms|oss)-)?sig(?:nature)?)=([A-Za-z0-9%+/=_~.-]{16,2048})"),
     ),
+    # `?key=` of Google's APIs: at least a letter and a digit, so that it is not a word.
+    ("url-key", b"key=", re.compile(rb"[?&;]key=(?=[A-Za-z_-]*[0-9])(?=[0-9_-]*[A-Za-z])([A-Za-z0-9_-]{20,256})")),
+    # Subprotocols of WebSockets, by which browsers send what others send as headers.
+    ("bearer", b"bearer.auth", re.compile(rb"bearer\.authorization\.k8s\.io\.([A-Za-z0-9._-]{8,})")),
+    ("api-key", b"api-key.", re.compile(rb"openai-insecure-api-key\.([A-Za-z0-9._-]{8,})")),
     ("telegram", b"telegram.org", re.compile(rb"telegram\.org/(?:file/)?bot([0-9]{5,16}:[A-Za-z0-9_-]{30,})")),
     (
         "discord",

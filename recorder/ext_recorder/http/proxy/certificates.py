@@ -1,8 +1,8 @@
 """Certificates of a run: its own authority, certificates in the name of servers, and the defects of real ones.
 
 A program that is recorded must fail where it would fail without the proxy. So a server whose certificate is not valid
-is represented by one with the same defect: of an unknown authority, expired, not yet valid, or of another name. A
-program that accepts such a certificate works with the proxy, too.
+is represented by one with the same defect: of an unknown authority, self-signed, expired, not yet valid, or of another
+name. A program that accepts such a certificate works with the proxy, too.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 
     import trustme
 
-    Defect = Literal["", "untrusted", "expired", "not-yet-valid", "name"]
+    Defect = Literal["", "untrusted", "self-signed", "expired", "not-yet-valid", "name"]
 
 ORGANIZATION = "ext-recorder"
 # OpenSSL's codes of verification, X509_V_ERR_….
-_DEFECTS: dict[int, Defect] = {9: "not-yet-valid", 10: "expired", 62: "name", 64: "name"}
+_DEFECTS: dict[int, Defect] = {9: "not-yet-valid", 10: "expired", 18: "self-signed", 62: "name", 64: "name"}
 PEM_END = b"-----END CERTIFICATE-----"
 OTHER_NAME = "other.invalid"
 SYSTEM_BUNDLES = ("/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/cert.pem")
@@ -60,7 +60,10 @@ class Authority:
             context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
             context.minimum_version = ssl.TLSVersion.TLSv1_2
             context.set_alpn_protocols(["http/1.1", "h2"])  # h2 for programs that offer nothing else: they are refused
-            self._certificate(name, defect).configure_cert(context)
+            if defect == "self-signed":
+                _load_self_signed(context)
+            else:
+                self._certificate(name, defect).configure_cert(context)
             self._contexts[name, defect] = context
         return context
 
@@ -81,6 +84,14 @@ class Authority:
             not_before=now + dt.timedelta(days=30) if defect == "not-yet-valid" else None,
             not_after=now - dt.timedelta(days=1) if defect == "expired" else None,
         )
+
+
+def _load_self_signed(context: ssl.SSLContext) -> None:
+    import trustme
+
+    own = trustme.CA(organization_name="self-signed")
+    with trustme.Blob(own.private_key_pem.bytes() + own.cert_pem.bytes()).tempfile() as file:
+        context.load_cert_chain(file)
 
 
 def _is_address(name: str) -> bool:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from .upstream import Origin, ParentProxies, Trust
 
 SERVER_CLOSED = {"type": "ServerClosed", "errno": None, "message": "the server ended the connection"}
+PATIENCE_S = 0.1  # a program that ends the connection after a longer silence of the server has given up
 GAVE_UP = {"type": "GaveUp", "errno": None, "message": "the child did not wait for an answer"}
 
 SPDY_REMEDY = "; kubectl 1.31 and later use WebSocket, as do 1.29 and 1.30 with KUBECTL_REMOTE_COMMAND_WEBSOCKETS=true"
@@ -110,6 +111,7 @@ class RecordedConnection:
         self._socket: WebSocketObserver | None = None
         self._purpose = ""  # of the connection that is being opened: tunnel, tls or request
         self._is_raw = False  # another protocol, or one that can't be read
+        self._received_at = 0.0  # time of the latest data of the server
         self._is_shaking = False  # the TLS handshake with the program is not complete
 
     @property
@@ -186,6 +188,8 @@ class RecordedConnection:
                 pass  # a client may close a WebSocket at any time
             elif now.status:
                 now.cut = True
+                if self._context.now() - self._received_at > PATIENCE_S:
+                    now.error = dict(GAVE_UP)
             else:
                 now.error = dict(GAVE_UP)
             self._finish()
@@ -281,6 +285,7 @@ class RecordedConnection:
         """Forward data of the server, then observe it."""
         client = self._client
         client.stream.write(data)
+        self._received_at = self._context.now()
         if client.stream.is_full:
             stream.pause()
         self._context.feed.slow_down(stream)

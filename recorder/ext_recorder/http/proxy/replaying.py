@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 # Errors of the server's connection after which the recorder has reset that of the program. The TLS library reports one
 # of its own if the server closes the connection without the end of TLS.
 RESETS = frozenset({"ConnectionResetError", "BrokenPipeError", "ConnectionAbortedError", "SSLEOFError", "SSLError"})
-DEFECTS: dict[str, Defect] = {name: name for name in ("untrusted", "expired", "not-yet-valid", "name")}
+DEFECTS: dict[str, Defect] = {name: name for name in ("untrusted", "self-signed", "expired", "not-yet-valid", "name")}
 
 
 class ReplayedConnection:
@@ -93,7 +93,7 @@ class ReplayedConnection:
             recorded.body or Body(),
             write=client.stream.write,
             end=client.stream.end,
-            clean=self._playback.cleaner.text,
+            clean=self._playback.cleaner.data,
             miss=lambda text: self._playback.misses.append(f"{name}: {text}"),
         )
         player.begin()

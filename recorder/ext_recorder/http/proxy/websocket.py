@@ -128,7 +128,7 @@ class WebSocketPlayer:
         *,
         write: Callable[[bytes], None],
         end: Callable[[], None],
-        clean: Callable[[str], str],
+        clean: Callable[[bytes], bytes],
         miss: Callable[[str], None],
     ) -> None:
         self._lines = lines_of(body)
@@ -166,9 +166,10 @@ class WebSocketPlayer:
 
     def _compare(self, message: str | bytes) -> None:
         expected = self._peek()
-        live = encoded(message)
         if isinstance(message, str):
-            live = {"text": self._clean(message)}
+            live = encoded(self._clean(message.encode("utf-8", "surrogateescape")).decode("utf-8", "surrogateescape"))
+        else:
+            live = encoded(self._clean(message))
         if expected is None or expected.get("from") != CLIENT or "close" in expected:
             self._differs(f"the program sends a message that was not recorded: {_shown(live)}")
         elif {name: expected.get(name) for name in live} != live:

@@ -43,6 +43,9 @@ FORMS = [
     ("aws signature", "https://s3.example/x?X-Amz-Date=1&X-Amz-Signature=", some(64, HEX)),
     ("gcs signature", "https://storage.example/x?X-Goog-Signature=", some(128, HEX)),
     ("aws security token", "https://s3.example/x?X-Amz-Security-Token=", some(90)),
+    ("key of a URL", "https://api.example/v1/models?alt=sse&key=", some(24)),
+    ("subprotocol of Kubernetes", "Sec-WebSocket-Protocol: base64url.bearer.authorization.k8s.io.", some(30)),
+    ("subprotocol of a model", "Sec-WebSocket-Protocol: realtime, openai-insecure-api-key.", some(24)),
     ("azure", "", "abc8" + "Q~" + some(31)),
     ("azure sas", "https://a.blob.example/c?sv=2024-11-04&sp=r&sig=", some(43).replace("/", "%2F") + "%3D"),
     ("azure account key", "AccountName=a;AccountKey=", some(86) + "=="),
@@ -244,6 +247,7 @@ NOT_FOUND = [
     # paths and addresses
     "/home/bob/.config/app/token.json ~/.ssh/id_rsa.pub C:\\\\tokens\\\\new",
     "https://example.com/a/b/c?page=2&sort=name#token",
+    "https://example.com/store?key=users-by-their-email-address&key=1234567890123456789012",
     "https://github.com/owner/repo/blob/9fceb02d0ae598e95dc970b74767f19372d61af8/src/token.py",
     "git@github.com:owner/repo.git bob@example.com",
     "http://localhost:8080/path@2x.png",
