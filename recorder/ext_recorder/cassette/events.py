@@ -15,6 +15,8 @@ r"""Events of a session, one on each line of the cassette.
     - {t: 0.000110, conn: 0, err: 'a line'}      its own standard error
     - {t: 0.000200, conn: 2, out: '…', head: ['Content-Type: x', 'Content-Length: 9']}
                                                  header lines that are not the plain Content-Length alone
+    - {t: 0.000100, in: '…', head: ['POST 1']}   a message over HTTP, see `http.proxy.mcp_recording`
+    - {t: 0.000300, http: GET 3 405}             an HTTP exchange without a message, or the end of its stream
 
 `t` is in seconds since the start, in six decimals. A message is kept as text if its bytes are what the framing
 makes of that text (`head` included); everything else is exact bytes. Both are written as base64 if they are not UTF-8
@@ -40,14 +42,14 @@ if TYPE_CHECKING:
     from ext_sdk.core.wire.framing import Framing
 
     Stream = Literal["in", "out", "err"]
-    MarkKind = Literal["eof", "exit", "signal", "open", "omitted", "files"]
+    MarkKind = Literal["eof", "exit", "signal", "open", "omitted", "files", "http"]
 
     Clean = Callable[[bytes], bytes]
 else:
     Stream = MarkKind = str
 
 STREAMS: tuple[Stream, ...] = ("in", "out", "err")
-MARKS: tuple[MarkKind, ...] = ("eof", "exit", "signal", "open", "omitted", "files")
+MARKS: tuple[MarkKind, ...] = ("eof", "exit", "signal", "open", "omitted", "files", "http")
 
 # A message over this limit is left out, so that neither the writer's memory nor the file grows with it.
 MESSAGE_LIMIT_BYTES = 67_108_864
@@ -134,10 +136,11 @@ class Mark:
     """Event without bytes.
 
     Attributes:
-        kind: "eof", "exit", "signal", "open", "omitted" or "files".
+        kind: "eof", "exit", "signal", "open", "omitted", "files" or "http".
         time: seconds since the start.
         value: the stream of eof and open, the exit code and the number of a patch as an int, the name of a signal
-            ("SIGTERM"), or the size and stream of an omitted message ("70000000 bytes of out").
+            ("SIGTERM"), the size and stream of an omitted message ("70000000 bytes of out"), or an exchange of HTTP
+            ("GET 3 405").
         conn: the connection, counted from 1; OWN_FILES.
     """
 

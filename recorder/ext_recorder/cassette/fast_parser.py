@@ -30,6 +30,7 @@ _MARKS: dict[bytes, MarkKind] = {
     b"open": "open",
     b"omitted": "omitted",
     b"files": "files",
+    b"http": "http",
 }
 # Changes all bytes but plain ones: if it changes nothing, the bytes need no parser.
 _MARKED = bytes(byte if byte in PLAIN_BYTES else byte ^ 1 for byte in range(256))
@@ -172,6 +173,10 @@ def mark_of(kind: MarkKind, time: float, word: str, conn: int) -> Mark | None:
         size, _, rest = word.partition(" ")
         known = size.isdigit() and len(size) <= 15 and rest in {"bytes of in", "bytes of out"}
         return Mark(kind, time, word, conn) if known else None
+    if kind == "http":
+        method, _, rest = word.partition(" ")
+        is_exchange = method in {"GET", "POST", "DELETE"} and rest.partition(" ")[0].isdigit() and len(word) < 80
+        return Mark(kind, time, word, conn) if is_exchange else None
     return Mark(kind, time, word, conn) if word in {"in", "out", "err"} else None
 
 

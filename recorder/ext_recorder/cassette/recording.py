@@ -26,6 +26,8 @@ TITLE = "# A recorded run of a command. Replay it: ext-recorder run FOLDER -- CO
 class Child:
     """Child of a recording, as its header lists it: the sessions of one name and one command.
 
+    The sessions with an MCP server over HTTP are those of a child, too: its command is the URL of the endpoint.
+
     Attributes:
         name: its name in the configuration of the host.
         command: without secrets and machine paths; () if it was not started.
@@ -42,6 +44,12 @@ class Child:
         self.command = tuple(command)
         self.cassettes = tuple(cassettes)
         self.started = tuple(started)
+
+    @property
+    def url(self) -> str:
+        """Return the URL of an MCP server over HTTP; "" for a child on stdio."""
+        is_url = self.command and self.command[0].startswith(("http://", "https://"))
+        return self.command[0] if is_url else ""
 
     def sessions(self) -> Iterator[tuple[str, float | None]]:
         """Yield each cassette with the time of its start; None if that is not known."""

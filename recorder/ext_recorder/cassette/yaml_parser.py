@@ -189,6 +189,7 @@ _WORDS = {
     "signal": "a signal as in SIGTERM",
     "omitted": "as in 70000000 bytes of out",
     "files": "the number of a patch",
+    "http": "a method and a number, as in GET 3 405",
 }
 
 

@@ -127,6 +127,32 @@ def output(values: Values) -> str:
     raise UsageError("expected the cassette to write: -o FILE")
 
 
+def is_url(address: str) -> bool:
+    """Return True if an address of `--listen` or `--connect` is a URL: an endpoint of MCP over Streamable HTTP."""
+    return address.startswith(("http://", "https://"))
+
+
+def check_urls(listen: str, connect: str, values: Values) -> None:
+    """Check that `--listen` and `--connect` are of one kind, and fit the other options. Raises UsageError."""
+    from ext_recorder.errors import UsageError
+
+    if is_url(listen) != is_url(connect):
+        raise UsageError(f"--listen {listen} --connect {connect}: expected two URLs of MCP endpoints, or two addresses")
+    if not is_url(listen):
+        return
+    if value_of(values, "protocol") not in {"auto", "mcp"} or value_of(values, "framing") or values["http"]:
+        raise UsageError(f"--listen {listen}: the protocol is MCP; omit --protocol, --framing and --http")
+
+
+def headers_of(values: Values) -> tuple[str, ...]:
+    """Return the values of `--header`. Raises UsageError."""
+    for header in values["header"]:
+        name, colon, _ = header.partition(":")
+        if not colon or not name.strip() or any(char in header for char in "\r\n") or " " in name.strip():
+            raise _unexpected("header", name if colon else header[:20], "NAME: VALUE")
+    return values["header"]
+
+
 RUN = "EXT_RECORDER_RUN"  # `run.children.VARIABLE`; that module is imported only if the variable is set
 
 
@@ -291,7 +317,10 @@ SPEED = Option(
 )
 
 LISTEN = Option(
-    "listen", "Address for clients, instead of stdio: tcp:HOST:PORT (port 0: any free port) or unix:PATH.", "ADDRESS"
+    "listen",
+    "Address for clients, instead of stdio: tcp:HOST:PORT (port 0: any free port), unix:PATH, or the URL of an MCP "
+    "endpoint, such as http://127.0.0.1:0/mcp.",
+    "ADDRESS",
 )
 
 REPORT = Option(
@@ -350,7 +379,7 @@ def ignore(what: str) -> Option:
 
 def connect(where: str) -> Option:
     """Return the option `--connect`: the address of a server."""
-    return Option("connect", f"Address {where}: tcp:HOST:PORT or unix:PATH.", "ADDRESS")
+    return Option("connect", f"Address {where}: tcp:HOST:PORT, unix:PATH or the URL of an MCP endpoint.", "ADDRESS")
 
 
 def timeout(what: str, default: str) -> Option:

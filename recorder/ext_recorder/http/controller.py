@@ -110,19 +110,21 @@ class WorkerProcess:
     ) -> None:
         self.close()
 
-    def outcome(self, started: float, *, whole: bool) -> tuple[str, list[str]] | None:
+    def outcome(self, started: float, *, whole: bool, close: bool = True) -> tuple[str, list[str]] | None:
         """Stop the worker and return its outcome: "ok" or another word, and its lines. None: it has not reported one.
 
         Args:
             started: start of the session's cassette, on the monotonic clock.
             whole: the session was not interrupted; an interrupted recording keeps its name NAME.partial.
+            close: remove the folder of the session.
         """
         with contextlib.suppress(BrokenPipeError):  # it has ended already, and reported the reason
             os.write(self._control, (WHOLE if whole else INTERRUPTED) + struct.pack("d", started))
         while (outcome := self._read()) is not None and outcome[0] == BUSY:
             pass
         self._finished = outcome is not None
-        self.close()
+        if close:
+            self.close()
         return outcome
 
     def close(self) -> None:

@@ -8,7 +8,7 @@ from binascii import a2b_base64
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryFile
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, Protocol
 
 from ext_recorder.errors import CassetteError
 
@@ -153,6 +153,19 @@ def collected(pieces: Iterable[bytes]) -> Body:
     return body
 
 
+class Observer(Protocol):
+    """Observer of one interaction while it is recorded."""
+
+    def sent(self) -> None:
+        """Process the complete request."""
+
+    def received(self, *, complete: bool) -> None:
+        """Process what has arrived of the response, before the program gets it."""
+
+    def finished(self) -> bool:
+        """Process the end of the interaction. Return False if it is still to be recorded as HTTP."""
+
+
 Headers = list[tuple[str, str]]
 Call = int | str | float | None  # id of a request of the host; None: outside calls
 CONNECT = "CONNECT"  # method of an interaction that records a failed connection
@@ -184,6 +197,7 @@ class Interaction:
         peer: address that it was sent to.
         tls: version, alpn and certificate of the connection.
         socket: path of the Unix socket, if one was used.
+        observer: takes part in the recording.
     """
 
     method: str = ""
@@ -205,6 +219,7 @@ class Interaction:
     peer: str = ""
     tls: dict[str, str] = field(default_factory=dict)
     socket: str = ""
+    observer: Observer | None = field(default=None, compare=False, repr=False)
 
 
 def interaction_of(item: Mapping[str, object]) -> Interaction:

@@ -131,6 +131,7 @@ class RecordingConfig:
         match_env: names of the environment variables that are part of what is recorded, kept with their values.
         base: what is recorded on; None: nothing.
         http: the HTTP traffic of the child is recorded, too.
+        headed: messages have header lines, see `event_encoder.HeadedLines`.
         redact: what is redacted; None: what looks secret.
         files: changed files are recorded: "cwd", those of the working directory; "sessions", those of ACP sessions.
         on_start: is called with the zero of the cassette's clock, on the monotonic clock.
@@ -147,6 +148,7 @@ class RecordingConfig:
         "connect",
         "files",
         "framing",
+        "headed",
         "http",
         "listen",
         "match_env",
@@ -172,6 +174,7 @@ class RecordingConfig:
         http: bool = False,
         files: str = "",
         on_start: Callable[[float], None] | None = None,
+        headed: bool = False,
     ) -> None:
         from ext_recorder.cassette.paths import target_of  # every replay imports this module for its modes
 
@@ -186,6 +189,7 @@ class RecordingConfig:
         self.http = http
         self.files = files
         self.on_start = on_start
+        self.headed = headed
         self.listen = listen
         self.connect = connect
         self.match_env = match_env

@@ -20,7 +20,7 @@ from ext_recorder.cassette.events import (
     text_line,
 )
 from ext_sdk.core.wire.frames import Frame, Junk, Overlong
-from ext_sdk.core.wire.framing import UINT32_LIMIT_BYTES
+from ext_sdk.core.wire.framing import UINT32_LIMIT_BYTES, LineDecoder
 
 from .note_queue import FILES
 from .split_secrets import SplitSecrets, StreamedText, may_be_delta
@@ -49,6 +49,38 @@ def limit(framing: Framing) -> int:
 
 # Name of the note that ends a session without a child process.
 END = "end"
+# Between a message and its header lines, and between these; JSON has neither of them.
+_HEAD, _NEXT = b"\x1e", b"\x1f"
+
+
+class _HeadedLineDecoder(LineDecoder):
+    """Decoder of lines that end with header lines."""
+
+    __slots__ = ()
+
+    def take_lines(self) -> list[bytes]:
+        return []
+
+    def next_event(self) -> Frame | Junk | None:
+        item = super().next_event()
+        if not isinstance(item, Frame):
+            return item
+        payload, _, head = item.payload.partition(_HEAD)
+        return Frame(payload, item.wire, tuple(line.decode() for line in head.split(_NEXT)) if head else ())
+
+
+class HeadedLines:
+    """Lines with header lines: the form of messages of HTTP in notes. The cassette has the header lines as `head`."""
+
+    name = "ndjson"
+
+    def decoder(self, limit: int | None = None) -> LineDecoder:
+        """Return a new decoder."""
+        return _HeadedLineDecoder(limit)
+
+    def encode(self, payload: bytes, head: tuple[str, ...] = ()) -> bytes:
+        """Return the bytes of one message."""
+        return payload + (_HEAD + _NEXT.join(line.encode() for line in head) if head else b"") + b"\n"
 
 
 class _Part:

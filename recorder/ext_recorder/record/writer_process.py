@@ -237,7 +237,7 @@ class _Recording:
         from ext_sdk.core import __version__
         from ext_sdk.core.wire.framing import FRAMINGS
 
-        from .event_encoder import EventEncoder
+        from .event_encoder import EventEncoder, HeadedLines
 
         session, redact = self._session, self._redactor.redact
         bindings = RecordBindings(DIALECTS[protocol], session.bind, os.environ.get("HOME", ""))
@@ -267,7 +267,7 @@ class _Recording:
             session.base.lines = encode_header(header).count(b"\n")
             since = session.base.copy_to(writer)
         return EventEncoder(
-            FRAMINGS[framing],
+            HeadedLines() if session.headed else FRAMINGS[framing],
             clean,
             bindings,
             since=since,

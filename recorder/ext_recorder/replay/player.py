@@ -79,6 +79,7 @@ class Player:
         on_host_data: receives all bytes of the host before the player; None for no receiver.
         diverges: a message without a match raises Divergence instead of being a miss.
         chooses: the same, but for messages that need no recorded response.
+        on_output: receives each message of the child, as recorded and in its live form, before it is sent.
         differences: reported differences between this session and the recorded one, the first `_KEPT` lines.
         repeats: the recorded messages that may be played again; None if none may.
         early: the number of times that a silent host got responses out of the recorded order.
@@ -105,6 +106,7 @@ class Player:
         self.on_host_data: Callable[[bytes], None] | None = None
         self.diverges = False
         self.chooses = False
+        self.on_output: Callable[[Data, bytes], None] | None = None
         self._current = b""  # the wire of the message that is being received
         self.differences: list[str] = []
         self.repeats: Repeats | None = None
@@ -225,6 +227,10 @@ class Player:
         """Paths, and their placeholders in the cassette."""
         return self._requests.bindings
 
+    def live_id(self, recorded: bytes) -> bytes | None:
+        """Return the live id, as JSON text, of an open call of the host; None if none of this recorded id is open."""
+        return self._responses.live_id(recorded)
+
     def unconsumed_input(self) -> bytes:
         """Return input of the host that is not played yet: the message that diverges, and everything after it."""
         wires = [self._current]
@@ -263,6 +269,8 @@ class Player:
                 raise CassetteError(
                     self._name, 0, f"the message at {event.time:.6f} s cannot be played: {error}"
                 ) from None
+            if self.on_output is not None:
+                self.on_output(event, wire)
             self._actions.out(wire, answers=self._responses.answers)
         elif event.kind == "exit":
             self._end(event.value)

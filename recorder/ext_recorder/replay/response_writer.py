@@ -58,6 +58,10 @@ class ResponseWriter:
         """Return True if this recorded message of the host is a call without a response so far."""
         return recorded.kind == "request" and recorded.key is not None and self._calls.is_open(recorded.key)
 
+    def live_id(self, recorded: bytes) -> bytes | None:
+        """Return the live id of an open call; None if no call of this recorded id is open."""
+        return self._calls.live(recorded) if self._calls.is_open(recorded) else None
+
     def answered(self, calls: list[tuple[bytes, bytes]]) -> None:
         """Store the recorded and live ids of calls that got their response elsewhere."""
         self._calls.ended(calls)

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 VARIABLE = "EXT_RECORDER_RUN"  # the folder of the session
 SESSION, STARTS, REPORT, CLAIMS = "children.json", "starts.ndjson", "report.ndjson", "claims"
+HTTP_STARTS = "sessions.ndjson"  # the same as STARTS, for sessions over HTTP, which the proxy records
 SHIMS, LAUNCHER = "shims", "ext-recorder"  # in the folder of the session
 PATIENCE_S = 10.0  # until the recorders of children have ended after the command
 SHOWN = 5  # differences of replayed children in the summary
@@ -89,12 +90,18 @@ class Children:
     Args:
         options: of the user.
         recorded: the children of the recording; None to record them.
+
+    Attributes:
+        servers: MCP servers over HTTP whose sessions were recorded.
+        server_lines: lines about them for the summary.
     """
 
     def __init__(self, options: ChildOptions, recorded: Sequence[Child] | None) -> None:
         self._options = options
         self._recorded = recorded
         self._recording = self._folder = ""
+        self.servers: list[Child] = []
+        self.server_lines: list[str] = []
 
     def is_wanted(self, name: str) -> bool:
         """Return True if a child is recorded or replayed; False if it runs as without the recorder."""
@@ -156,12 +163,30 @@ class Children:
             wrapped: names of the children with shims; they are listed even if none of them was started.
             began: start of the run, on the monotonic clock.
         """
+        from ext_recorder.cassette.recording import Child
+
+        children, lines = self._found(STARTS, began)
+        named = {child.name for child in children}
+        children += [Child(name) for name in wrapped if name not in named and self.is_wanted(name)]
+        return children, [*lines, *_session_counts(children)]
+
+    def read_servers(self, began: float) -> None:
+        """Read which MCP servers over HTTP were recorded, after the proxy has ended.
+
+        Args:
+            began: start of the run, on the monotonic clock.
+        """
+        self.servers, lines = self._found(HTTP_STARTS, began)
+        self.server_lines = [*lines, *_session_counts(self.servers)]
+
+    def _found(self, file: str, began: float) -> tuple[list[Child], list[str]]:
+        """Return the children whose starts are in a file, and problems."""
         from ext_recorder.cassette.git_patch import remarks_of
         from ext_recorder.cassette.reader import Reader
         from ext_recorder.cassette.recording import Child
 
         found: dict[tuple[str, tuple[str, ...]], list[str]] = {}
-        lines, starts = [], _lines(f"{self._folder}/{STARTS}")
+        lines, starts = [], _lines(f"{self._folder}/{file}")
         zeros = {str(start["cassette"]): float(str(start["zero"])) - began for start in starts if "zero" in start}
         for start in starts:
             if "name" not in start:
@@ -185,12 +210,6 @@ class Children:
             )
             for (name, command), cassettes in found.items()
         ]
-        named = {child.name for child in children}
-        children += [Child(name) for name in wrapped if name not in named and self.is_wanted(name)]
-        counts: dict[str, int] = {}
-        for child in children:
-            counts[child.name] = counts.get(child.name, 0) + len(child.cassettes)
-        lines += [f"child {name}: {_counted(count)}" for name, count in counts.items()]
         return children, lines
 
     def replayed(self) -> tuple[bool, list[str]]:
@@ -213,7 +232,7 @@ class Children:
             path.rpartition("/")[2]: child.name
             for child in self._recorded or ()
             for path in child.cassettes
-            if self.is_wanted(child.name)
+            if self.is_wanted(child.name) and not (child.url and self.any_replayed)
         }
         problems += [
             f"{file}: no child {name} has replayed this session"
@@ -231,7 +250,15 @@ class Children:
     @property
     def any_replayed(self) -> bool:
         """Return True if a child is replayed: its HTTP requests are in the recording, and nothing sends them."""
-        return any(child.cassettes and self.is_wanted(child.name) for child in self._recorded or ())
+        return any(child.cassettes and not child.url and self.is_wanted(child.name) for child in self._recorded or ())
+
+    def http_endpoints(self, recording: str) -> dict[str, list[str]]:
+        """Return the cassettes of the MCP servers over HTTP that are replayed, by URL."""
+        endpoints: dict[str, list[str]] = {}
+        for child in self._recorded or ():
+            if child.url and self.is_wanted(child.name):
+                endpoints.setdefault(child.url, []).extend(f"{recording}/{path}" for path in child.cassettes)
+        return endpoints
 
 
 class Start:
@@ -476,6 +503,13 @@ def _is_reserved(partial: Path, recorder: object) -> bool:
     except OSError:
         return False
     return True
+
+
+def _session_counts(children: Sequence[Child]) -> list[str]:
+    counts: dict[str, int] = {}
+    for child in children:
+        counts[child.name] = counts.get(child.name, 0) + len(child.cassettes)
+    return [f"child {name}: {_counted(count)}" for name, count in counts.items()]
 
 
 def _counted(sessions: int) -> str:

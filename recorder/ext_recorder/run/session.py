@@ -15,23 +15,25 @@ from pathlib import Path
 from select import poll
 from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
-from ext_recorder.cassette.recording import HEADER, Child, RunHeader
+from ext_recorder.cassette.recording import CASSETTES, HEADER, Child, RunHeader
 from ext_recorder.errors import RecorderError, UsageError
 from ext_recorder.http.controller import WorkerProcess
 from ext_recorder.http.inject.ext_recorder_agent.channel import SOCKET
 from ext_recorder.http.interaction_store import DIFFERS
-from ext_recorder.http.proxy.service import BUNDLE_FILE, CA_FILE, JAVA_FILE, ProxyOptions, open_listener
+from ext_recorder.http.proxy.service import BUNDLE_FILE, CA_FILE, JAVA_FILE, McpFiles, ProxyOptions, open_listener
 from ext_recorder.http.proxy.upstream import ParentProxies
 from ext_recorder.http.reader import end_values
 from ext_recorder.http.request_matching import RequestRules
 from ext_recorder.http.traffic_counts import Traffic
 from ext_recorder.http.worker_context import KUBECONFIG, Origin
+from ext_recorder.messages.matcher import MATCH_ON
 from ext_recorder.messages.redaction import Redaction
 from ext_recorder.posix.child import EXIT_NOT_EXECUTABLE, EXIT_NOT_FOUND, CommandError, exit_like, exit_status
 from ext_recorder.posix.signals import Signals, signal_name
+from ext_recorder.replay.replay import Options
 from ext_sdk.core import __version__
 
-from .children import ChildOptions, Children
+from .children import CLAIMS, HTTP_STARTS, REPORT, ChildOptions, Children
 from .environment import base_urls, kept_variables, open_ports, user_bundles, variables
 from .folder import UNKNOWN, RecordingFolder, same_command, traffic_of
 from .kubeconfig import Kubeconfig, of_environment
@@ -128,7 +130,11 @@ def _record(folder: RecordingFolder, command: Sequence[str], options: RunOptions
             [f"{left}: an earlier recording was interrupted; to make a recording of it: ext-recorder recover {left}"]
         )
     session = Session(of_environment(os.environ), has_children=bool(wrapping.commands))
-    session.proxy = session.proxy._replace(parents=parents, pass_through=options.pass_through)
+    session.proxy = session.proxy._replace(
+        parents=parents,
+        pass_through=options.pass_through,
+        mcp=sessions_of(options, f"{partial}/{CASSETTES}", {}),
+    )
 
     def work(context: WorkerContext) -> WorkerOutcome:
         from ext_recorder.http.worker import record
@@ -147,17 +153,30 @@ def _record(folder: RecordingFolder, command: Sequence[str], options: RunOptions
         return wrapping.write(str(temporary))
 
     try:
-        ended = _run(start, session, work, started, lambda: children.recorded(wrapping.commands, started))
+        ended = _run(
+            start,
+            session,
+            work,
+            started,
+            lambda: children.recorded(wrapping.commands, started),
+            afterwards=lambda: children.read_servers(started),
+        )
     except RecorderError:
         folder.discard_empty()
         raise
     seconds = time.monotonic() - started
     found, lines = ended.result
-    lines = [*ended.lines, *wrapping.remarks, *lines, *endpoint_lines(ended.traffic, replayed=False)]
+    lines = [
+        *ended.lines,
+        *wrapping.remarks,
+        *lines,
+        *children.server_lines,
+        *endpoint_lines(ended.traffic, replayed=False),
+    ]
     header = header._replace(
         seconds=round(seconds, 3),
         exit=exit_status(ended.status),
-        children=tuple(found),
+        children=(*found, *children.servers),
         endpoints={endpoint: count.entry() for endpoint, (count, _) in ended.traffic.items()},
     )
     if traffic_of(partial).exists():
@@ -199,6 +218,8 @@ def _replay(folder: RecordingFolder, command: Sequence[str], options: RunOptions
     kubeconfig = Kubeconfig([(str(end_values(traffic_of(folder.path)).get("kubeconfig") or ""), folder.path)])
     served = {endpoint.partition("://")[2] for endpoint in header.endpoints}
     session = Session(kubeconfig, recorded=header.environment, served=served)
+    mcp = sessions_of(options, "", children.http_endpoints(str(folder.path)))
+    session.proxy = session.proxy._replace(mcp=mcp)
     pass_through = tuple(dict.fromkeys((*header.pass_through, *options.pass_through)))
     if options.mode != "none":
         session.proxy = session.proxy._replace(parents=ParentProxies(os.environ), pass_through=pass_through)
@@ -308,6 +329,27 @@ class Session:
         return added
 
 
+def sessions_of(options: RunOptions, cassettes: str, recorded: Mapping[str, Sequence[str]]) -> McpFiles:
+    """Return the files of MCP sessions over HTTP, and the options of children for them.
+
+    Args:
+        cassettes: folder for new cassettes.
+        recorded: cassettes by the URL of their endpoint.
+    """
+    values = options.children.values
+    playing = Options(
+        order=values.get("order", ("any",))[-1],
+        ignore=values.get("ignore", ()),
+        mask=values.get("mask", ()),
+        match_on=values.get("match-on", ()) or MATCH_ON,
+        repeat=values.get("repeat", ()),
+        bind=options.bind,
+        redact=options.redact,
+        quiet=True,
+    )
+    return McpFiles(cassettes, recorded, HTTP_STARTS, CLAIMS, REPORT, options.bind, playing)
+
+
 class Ended(NamedTuple, Generic[Result]):
     """End of a command.
 
@@ -334,12 +376,15 @@ def _run(
     work: Callable[[WorkerContext], WorkerOutcome],
     started: float,
     end: Callable[[], Result],
+    *,
+    afterwards: Callable[[], None] = lambda: None,
 ) -> Ended[Result]:
     """Run the command with the worker.
 
     Args:
         start: prepares the folder of the session, adds variables, and returns the command.
         end: is called when the command has ended, while the proxy still runs: children may still write.
+        afterwards: is called when the proxy has ended.
 
     Raises:
         RecorderError: the worker or the command can't start.
@@ -358,7 +403,8 @@ def _run(
         status, received = _wait(pid, signals)
         interrupted = _interruption(status, received)
         result = end()
-        outcome = worker.outcome(started, whole=not interrupted)
+        outcome = worker.outcome(started, whole=not interrupted, close=False)
+        afterwards()
     kind, lines = outcome or ("error", ["the worker process of the proxy was killed"])
     traffic = {place: (Traffic(*one), Traffic(*other)) for place, (one, other) in worker.traffic.items()}
     return Ended(status, interrupted, kind == "ok", [line for line in lines if line], traffic, result)

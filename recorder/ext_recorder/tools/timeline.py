@@ -96,6 +96,8 @@ class Timeline:
             label = "connected"
         elif kind == "omitted":
             label = f"a message of {value.split()[0]} bytes, left out" if isinstance(value, str) else kind
+        elif kind == "http":
+            label = f"HTTP {value}"
         yield Entry(event, kind, label)
 
     def _entry(self, event: Data, payload: bytes) -> Entry:

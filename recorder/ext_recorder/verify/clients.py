@@ -1,25 +1,49 @@
-"""Clients of a live socket server: one connection and one script of the host for each."""
+"""Clients of a live server: connections to a socket server, and a client of MCP over Streamable HTTP.
+
+The latter is a program of its own, a child on stdio that passes messages on to the server. So a session over HTTP is
+verified as one on stdio.
+"""
 
 from __future__ import annotations
 
+import http.client
+import os
+import socket
+import sys
+import threading
+from contextlib import contextmanager, suppress
 from functools import partial
 from time import monotonic
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 from ext_recorder.cassette.events import OWN_FILES
 from ext_recorder.errors import RecorderError
+from ext_recorder.http.proxy.mcp_recording import (
+    FAILED,
+    JSON,
+    STREAM,
+    Endpoint,
+    EventStream,
+    error_of,
+    failure_of,
+    messages_in,
+    start_server,
+    stop_server,
+    wait_for_server,
+)
 from ext_recorder.posix.channel import ByteChannel, wait
-from ext_recorder.sockets.address import shut
+from ext_recorder.sockets.address import CONNECT_S, shut
 from ext_recorder.sockets.relay import SERVER_START_S
 
 from .child_process import send_due
 from .host_script import LAST
 
 if TYPE_CHECKING:
-    import socket
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from typing import Self
 
+    from ext_recorder.protocols.dialect import ClassifiedMessage
     from ext_recorder.sockets.address import Address
     from ext_recorder.sockets.connections import RecordedConnection
 
@@ -247,3 +271,148 @@ class Clients:
 
     def _record(self, number: int, name: str, what: bytes | str) -> None:
         self._note(monotonic() - self._started, f"{name}:{number}", what)
+
+
+# --- MCP over Streamable HTTP ----------------------------------------------------------------------------------------
+
+HEADERS = "EXT_RECORDER_HTTP_HEADERS"  # of requests, one on a line
+PIECE = 65_536
+
+
+def client_of(url: str) -> tuple[str, ...]:
+    """Return the command of a child that passes its messages on to an MCP endpoint."""
+    return (sys.executable, "-P", "-m", __name__, url)
+
+
+@contextmanager
+def running_server(command: Sequence[str], url: str) -> Iterator[None]:
+    """Run a server during the `with` block; without a command, it must be running. Raises RecorderError."""
+    if not command:
+        origin = Endpoint.parse(url, "--connect").origin
+        try:
+            socket.create_connection((origin.host, origin.port), CONNECT_S).close()
+        except OSError as error:
+            advice = "start the server, or give its command after `--`"
+            raise RecorderError(f"no connection to {url}: {error.strerror or error}; {advice}") from None
+        yield
+        return
+    pid = start_server(command)
+    try:
+        wait_for_server(pid, Endpoint.parse(url, "--connect"), lambda: False)
+        yield
+    finally:
+        stop_server(pid)
+
+
+class HttpClient:
+    """Client of an MCP endpoint for a host on stdio.
+
+    Args:
+        headers: of all requests.
+        write: writes a message to the host.
+    """
+
+    def __init__(self, url: str, headers: dict[str, str], write: Callable[[str], None]) -> None:
+        self._url = urlsplit(url)
+        self._headers = {"Content-Type": JSON, "Accept": f"{JSON}, {STREAM}", **headers}
+        self._write = write
+
+    def send(self, line: bytes) -> None:
+        """Send a message, or a batch. Responses to requests are read by a thread. Raises OSError."""
+        messages = messages_in(line)
+        waiting = {message.key: message.id for message in messages if message.kind == "request" and message.key}
+        connection = self._request("POST", line.strip())
+        read = partial(self._read, connection, waiting, version=any(item.method == "initialize" for item in messages))
+        if waiting:
+            threading.Thread(target=self._guarded, args=(read, waiting), daemon=True).start()
+            return
+        read()
+        if any(message.method == "notifications/initialized" for message in messages):
+            listen = partial(self._read, self._request("GET"), {})
+            threading.Thread(target=self._guarded, args=(listen, {}), daemon=True).start()
+
+    def end(self) -> None:
+        """End the session."""
+        if "Mcp-Session-Id" in self._headers:
+            with suppress(OSError, http.client.HTTPException):
+                self._request("DELETE").getresponse().read()
+
+    def _request(self, method: str, body: bytes | None = None, last: str = "") -> http.client.HTTPConnection:
+        secure = self._url.scheme == "https"
+        kind = http.client.HTTPSConnection if secure else http.client.HTTPConnection
+        connection = kind(self._url.hostname or "", self._url.port)
+        path = (self._url.path or "/") + (f"?{self._url.query}" if self._url.query else "")
+        connection.request(method, path, body, {**self._headers, **({"Last-Event-ID": last} if last else {})})
+        return connection
+
+    def _guarded(self, read: Callable[[], None], waiting: dict[bytes, str]) -> None:
+        """Read a response; a failure is a response, too."""
+        try:
+            read()
+        except (OSError, http.client.HTTPException) as error:
+            self._fail(waiting, error_of(f"the server did not respond: {error}"))
+
+    def _read(
+        self, connection: http.client.HTTPConnection, waiting: dict[bytes, str], *, version: bool = False
+    ) -> None:
+        response = connection.getresponse()
+        if given := response.getheader("Mcp-Session-Id"):
+            self._headers["Mcp-Session-Id"] = given
+        if response.status >= FAILED:
+            self._fail(waiting, failure_of(response.status, response.reason, response.read()))
+        elif (response.getheader("Content-Type") or "").startswith(STREAM):
+            self._read_stream(response, waiting, version=version)
+        else:
+            for message in messages_in(response.read()):
+                self._receive(message, waiting, version=version)
+
+    def _read_stream(self, response: http.client.HTTPResponse, waiting: dict[bytes, str], *, version: bool) -> None:
+        parser, last = EventStream(), ""
+        with suppress(http.client.IncompleteRead):
+            while data := response.read1(PIECE):
+                for event in parser.receive(data):
+                    last = event.id or last
+                    for message in messages_in(event.data):
+                        self._receive(message, waiting, version=version)
+        if waiting and last:
+            self._read(self._request("GET", last=last), waiting)
+        else:
+            self._fail(waiting, error_of("the server ended the response without a message"))
+
+    def _receive(self, message: ClassifiedMessage, waiting: dict[bytes, str], *, version: bool) -> None:
+        if message.kind == "response" and message.key is not None:
+            waiting.pop(message.key, None)
+            if version and isinstance(agreed := message.at("/result/protocolVersion"), str):
+                self._headers["MCP-Protocol-Version"] = agreed
+        self._write(message.text)
+
+    def _fail(self, waiting: dict[bytes, str], error: str) -> None:
+        for id in waiting.values():
+            self._write(f'{{"jsonrpc":"2.0","id":{id},"error":{error}}}')
+        waiting.clear()
+
+
+def main(url: str) -> None:
+    """Pass messages on between standard input and output and an MCP endpoint, until the input ends."""
+    lock = threading.Lock()
+
+    def write(text: str) -> None:
+        with lock, suppress(BrokenPipeError):
+            sys.stdout.buffer.write(text.encode("utf-8", "surrogateescape") + b"\n")
+            sys.stdout.buffer.flush()
+
+    headers = (line.partition(":") for line in os.environ.get(HEADERS, "").splitlines())
+    client = HttpClient(url, {name.strip(): value.strip() for name, _, value in headers}, write)
+    try:
+        for line in sys.stdin.buffer:
+            client.send(line)
+    except OSError as error:
+        sys.stderr.write(f"no connection to {url}: {error.strerror or error}\n")
+        sys.stderr.flush()
+        os._exit(1)
+    client.end()
+    os._exit(0)  # threads may still read streams
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

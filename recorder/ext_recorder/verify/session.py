@@ -56,7 +56,8 @@ class VerifyOptions:
         update: write the new session to the cassette, if it differs.
         files: folder whose content is copied to the working directory before a session; "" for none.
         http: replay responses to HTTP requests of the child from the file next to the cassette.
-        connect: address of a socket server; "" for a child on stdio.
+        connect: address of a socket server, or URL of an MCP endpoint; "" for a child on stdio.
+        headers: of HTTP requests to that URL, as "NAME: VALUE".
     """
 
     command: Sequence[str]
@@ -76,6 +77,7 @@ class VerifyOptions:
     files: str = ""
     http: bool = False
     connect: str = ""
+    headers: Sequence[str] = ()
 
 
 class LiveSession:

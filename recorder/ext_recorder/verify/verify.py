@@ -23,7 +23,7 @@ from ext_recorder.record.event_encoder import EventEncoder
 from ext_recorder.sockets.address import Address
 from ext_recorder.sockets.connections import ConnectionReader, connections
 from ext_recorder.verify.child_process import VerifiedChild
-from ext_recorder.verify.clients import Clients
+from ext_recorder.verify.clients import HEADERS, Clients, client_of, running_server
 from ext_recorder.verify.session import LiveSession
 from ext_sdk.core import __version__
 
@@ -58,9 +58,16 @@ def verify(path: Path, name: str, options: VerifyOptions) -> Case:
         if options.recorded_command:
             options = copy(options)
             options.command = recorded_command(name, reader.header, options, os.environ)
+            if options.command and options.command[0].startswith(("http://", "https://")):
+                options.connect, options.command = options.connect or options.command[0], ()
         session = LiveSession(reader, name, options, os.environ, stack)
         update = stack.enter_context(Update(reader, options, session, os.environ)) if options.update else None
-        run = _Run(reader, session, options, os.environ, update.note if update else lambda _when, _name, _what: None)
+        environment: Mapping[str, str] = os.environ
+        if options.connect.startswith(("http://", "https://")):
+            options, environment = copy(options), {**os.environ, HEADERS: "\n".join(options.headers)}
+            stack.enter_context(running_server(options.command, options.connect))
+            options.command, options.connect = client_of(options.connect), ""
+        run = _Run(reader, session, options, environment, update.note if update else lambda _when, _name, _what: None)
         case = run.play_clients() if options.connect else run.play()
         if update is not None:
             count = len(case.problems) + case.more

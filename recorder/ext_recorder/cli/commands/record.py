@@ -19,6 +19,8 @@ from ext_recorder.cli.options import (
     behind,
     bindings,
     check_playing,
+    check_urls,
+    is_url,
     live,
     redaction,
     start_of_shim,
@@ -115,6 +117,8 @@ def _check_options(values: Values, action: str) -> None:
     listen, connect = value_of(values, "listen"), value_of(values, "connect")
     if bool(listen) != bool(connect):
         raise UsageError("--listen is the address for clients, --connect that of the server: expected both or neither")
+    if listen and connect:
+        check_urls(listen, connect, values)
     if value_of(values, "framing") == "http" and (not listen or value_of(values, "protocol") != "auto"):
         raise UsageError("--framing http is for a socket server: expected --listen and --connect, and no --protocol")
     if values["http"]:
@@ -205,6 +209,10 @@ def _record(
         from ext_recorder.cli.http_run import recording_of
 
         http = partial(recording_of, kinds=values["deterministic"])
+    if session.listen and is_url(session.listen):
+        from ext_recorder.http.proxy.mcp_recording import record_sessions
+
+        return record_sessions(session)
     if session.listen:
         from ext_recorder.sockets.relay import record as relay
 
@@ -241,6 +249,9 @@ def _action(values: Values, cassette: str) -> tuple[str, Live | None]:
 
         traffic = beside(cassette)
     action = act(mode, traffic)
+    connect = value_of(values, "connect")
+    if is_url(connect):  # the cassette names the server, not the command that starts it
+        values = values | {"COMMAND": (connect,)}
     expected = None if action == "record" or mode == "none" or values["accept-command"] else live(values)
     if action != "replay" or mode != "once" or not max_age or not os.path.exists(cassette):  # noqa: PTH110
         return action, expected
@@ -296,6 +307,11 @@ A socket server is recorded through a relay: clients connect to --listen, and th
 --connect. The server may already be running, or COMMAND starts it.
 
     ext-recorder record --protocol waza --listen tcp:127.0.0.1:4711 --connect tcp:127.0.0.1:4712 waza.yaml
+
+An MCP server with Streamable HTTP is recorded between two URLs: that of clients, and that of the server. Each session
+has a cassette of its own, as on stdio: NAME.yaml, NAME-2.yaml, and so on. `replay --listen URL` replays all of them.
+
+    ext-recorder record --listen http://127.0.0.1:0/mcp --connect https://example.com/mcp mcp.yaml
 
 With --http, the HTTP traffic of COMMAND, a Python program, is recorded in NAME.http.yaml next to NAME.yaml. Later,
 `replay --http` runs the real COMMAND without the servers it called. Traffic that cannot be recorded (HTTP/2,

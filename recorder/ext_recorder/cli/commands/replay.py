@@ -24,6 +24,7 @@ from ext_recorder.cli.options import (
     SPEED,
     behind,
     bindings,
+    is_url,
     live,
     redaction,
     speed,
@@ -67,6 +68,12 @@ def run_recorded(values: Values, command: Live | None) -> int:
         command: the command that must be the recorded one; None: any command.
     """
     cassette, listen = value_of(values, "CASSETTE"), value_of(values, "listen")
+    if is_url(listen):
+        from ext_recorder.http.proxy.mcp_replaying import replay_sessions
+
+        if ORDER.name not in values[GIVEN]:  # clients send requests in parallel
+            values = values | {ORDER.name: ("any",)}
+        return replay_sessions(cassette, listen, options_of(values, command))
     if listen:
         from ext_recorder.sockets.server import run_server
 
@@ -208,6 +215,11 @@ same messages.
 A session over sockets is replayed to any client that connects:
 
     ext-recorder replay --listen unix:/tmp/kaiak.sock kaiak.yaml
+
+A session of MCP is replayed over Streamable HTTP, wherever it was recorded, to clients that connect to a URL. Requests
+may then arrive in any order by default.
+
+    ext-recorder replay --listen http://127.0.0.1:0/mcp mcp.yaml
 
 With --http the real COMMAND runs, and its HTTP requests are answered from NAME.http.yaml. Nothing reaches the network.
 A request that was not recorded is refused. The exit code is 3 if a request was refused, or if a recorded request was

@@ -18,6 +18,8 @@ from ext_recorder.cli.options import (
     bindings,
     chosen,
     connect,
+    headers_of,
+    is_url,
     jobs,
     order,
     redaction,
@@ -44,13 +46,11 @@ def run(values: Values) -> int:
     from ext_recorder.messages.matcher import MessageComparison
     from ext_recorder.messages.redaction import Redaction
     from ext_recorder.protocols.dialect import DIALECTS
-    from ext_recorder.sockets.address import Address
     from ext_recorder.verify.session import VerifyOptions
     from ext_recorder.verify.verify import verify
 
     address = value_of(values, "connect")
-    if address:
-        Address.parse(address, "--connect")
+    _check_address(address, values)
     recorded = bool(values["recorded-command"] and not values["COMMAND"])
     if values["COMMAND"] and "recorded-command" in values[GIVEN]:
         raise UsageError("--recorded-command runs the command of each cassette: expected none after `--`")
@@ -67,13 +67,14 @@ def run(values: Values) -> int:
         bind=bindings(values),
         redact=redaction(values) or Redaction(),
         timeout=seconds(value_of(values, "timeout")),
-        in_order=value_of(values, "order") == "strict",
+        in_order=value_of(values, "order") == "strict" and not (is_url(address) and ORDER.name not in values[GIVEN]),
         stderr=bool(values["stderr"]),
         junk=not values["messages-only"],
         update=bool(values["update"]),
         files=files,
         http=bool(values["http"]),
         connect=address,
+        headers=tuple(headers_of(values)),
         recorded_command=recorded,
         max_age=value_of(values, "max-age"),
     )
@@ -96,6 +97,24 @@ def run(values: Values) -> int:
         as_json=bool(values["json"]),
         junit_file=value_of(values, "junit"),
     )
+
+
+def _check_address(address: str, values: Values) -> None:
+    """Check the address of a server. Raises UsageError."""
+    from ext_recorder.errors import UsageError
+
+    if is_url(address):
+        from ext_recorder.http.proxy.mcp_recording import Endpoint
+
+        Endpoint.parse(address, "--connect")
+        if values["http"]:
+            raise UsageError(f"--connect {address}: --http is for a COMMAND; omit it")
+    elif values["header"]:
+        raise UsageError("--header requires --connect with a URL")
+    elif address:
+        from ext_recorder.sockets.address import Address
+
+        Address.parse(address, "--connect")
 
 
 def _without_command(values: Values) -> UsageError:
@@ -133,7 +152,13 @@ TIMEOUT = timeout("Additional time for a response, compared to the recording", "
 STDERR = Option("stderr", "Also compare the lines of standard error.")
 MESSAGES_ONLY = Option("messages-only", "Ignore lines of the child that are not messages.")
 FILES = Option("files", "Folder whose content is copied to the working directory of each session.", "FOLDER")
-CONNECT = connect("of the server, for a session over sockets")
+CONNECT = connect("of the server, for a session over sockets or HTTP")
+HEADER = Option(
+    "header",
+    "Header of requests to a URL of --connect, such as 'Authorization: Bearer …'. Repeatable.",
+    "NAME: VALUE",
+    many=True,
+)
 UPDATE = Option("update", "Accept the differences: replace the cassette with the new session.", key=False)
 
 COMMAND = Command(
@@ -159,6 +184,12 @@ that server; without COMMAND it must already be running.
     ext-recorder verify --connect unix:/tmp/kaiak.sock kaiak.yaml
     ext-recorder verify --http --connect tcp:4712 waza.yaml -- waza serve --tcp 4712
 
+A session of MCP can be sent to a server with Streamable HTTP, also if it was recorded on stdio. Messages of the server
+may then arrive in any order by default, because they arrive on several streams.
+
+    ext-recorder verify --connect http://127.0.0.1:8000/mcp mcp.yaml
+    ext-recorder verify --connect http://127.0.0.1:8000/mcp mcp.yaml -- some-mcp-server --port 8000
+
 {NAMING}
 A response may take as long as in the recording plus --timeout; then the child is stopped, with all processes it
 started. With --http, a Python COMMAND needs no servers: its HTTP requests are answered from NAME.http.yaml, and
@@ -183,6 +214,7 @@ session, in which secrets and local paths are replaced as `record` does.
         *REDACTING,
         HTTP,
         CONNECT,
+        HEADER,
         UPDATE,
         RECORDED_COMMAND,
         MAX_AGE,

@@ -372,6 +372,18 @@ class Client:
         self.refuse(400, "Bad Request", f"not valid HTTP/1.1: {error}")
 
 
+def accepting(loop: EventLoop, listener: socket.socket, entry: Entry, routing: Routing) -> Callable[[int], None]:
+    """Return the function that accepts the clients of a listener."""
+
+    def accept(_events: int) -> None:
+        with suppress(OSError):  # the client has given up
+            while True:
+                sock, _ = listener.accept()
+                Client(loop, sock, entry, routing)
+
+    return accept
+
+
 def origin_of(url: str) -> Origin | None:
     """Return the server of a URL; None if it names none."""
     parts = urlsplit(url)

@@ -66,6 +66,13 @@ class Unrecorded:
         """Do nothing."""
 
 
+class Watch(Protocol):
+    """Finds requests that an observer records."""
+
+    def watch(self, request: Request, connection: object) -> Request:
+        """Return a request with its observer, if it has one, in the form in which it is sent."""
+
+
 class RecordingContext(NamedTuple):
     """Parts that all connections of a recording share.
 
@@ -77,6 +84,7 @@ class RecordingContext(NamedTuple):
         connections: those that are open.
         parents: proxies of the user.
         is_raw: bytes in tunnels are forwarded as they are, without TLS in between.
+        watch: finds requests of sessions that are recorded as such; None if there are none.
     """
 
     loop: EventLoop
@@ -87,6 +95,7 @@ class RecordingContext(NamedTuple):
     connections: set[RecordedConnection]
     parents: ParentProxies
     is_raw: bool = False
+    watch: Watch | None = None
 
     def now(self) -> float:
         """Return the seconds since the start."""
@@ -136,6 +145,8 @@ class RecordedConnection:
     def begin(self, client: Client, request: Request) -> None:
         """Send the head of a request, on a new connection if there is none to this server."""
         self._is_shaking = False
+        if self._context.watch is not None:
+            request = self._context.watch.watch(request, self)
         self._request = request
         if self._purpose == "tunnel" and self._upstream is not None:  # without TLS
             self._purpose, self._upstream.origin = "request", request.origin
@@ -163,6 +174,8 @@ class RecordedConnection:
         """Send the end of the body."""
         if self._stream is not None and self._request is not None and self._request.chunked:
             self._stream.write(b"0\r\n\r\n")
+        if self._request is not None and self._request.interaction.observer is not None:
+            self._request.interaction.observer.sent()
         if self._response is None and self._request is None:  # the response was complete before the request
             client.next_request()
 
@@ -238,6 +251,9 @@ class RecordedConnection:
         interaction = Interaction(CONNECT, kind + upstream.origin.place, time=self._context.now())
         interaction.error = dict(described(error))
         interaction.peer = upstream.address
+        if (now := self._now) is not None and now.observer is not None:
+            now.error = dict(described(error))
+            now.observer.finished()
         self._request = None
         self._context.feed.add(interaction)
         if self._purpose == "tls":
@@ -283,8 +299,10 @@ class RecordedConnection:
 
     def received(self, stream: Stream, data: bytes) -> None:
         """Forward data of the server, then observe it."""
-        client = self._client
-        client.stream.write(data)
+        client, now = self._client, self._now
+        observer = now.observer if now is not None and self._response is not None and not self._is_raw else None
+        if observer is None:
+            client.stream.write(data)
         self._received_at = self._context.now()
         if client.stream.is_full:
             stream.pause()
@@ -295,9 +313,15 @@ class RecordedConnection:
         if self._response is None or self._is_raw:
             return
         try:
-            if self._response.receive(data):
+            complete = self._response.receive(data)
+            if observer is not None:  # its program may kill another one as soon as it has the response
+                observer.received(complete=complete)
+                client.stream.write(data)
+            if complete:
                 self._complete(client)
         except Unreadable as reason:
+            if observer is not None:
+                client.stream.write(data)
             self._not_recorded(str(reason))
 
     def ended(self, stream: Stream, error: OSError | None) -> None:
@@ -373,7 +397,8 @@ class RecordedConnection:
         if now is not None:
             now.elapsed = self._context.now() - now.time
             forget_reads(now)
-            self._context.feed.add(now)
+            if now.observer is None or not now.observer.finished():
+                self._context.feed.add(now)
         self._request = self._response = self._socket = None
 
     def _not_recorded(self, reason: str) -> None:

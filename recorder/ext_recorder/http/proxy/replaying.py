@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from .certificates import Authority, Defect
     from .client import Client, Request
+    from .mcp_replaying import McpReplay
     from .upstream import Origin
 
 # Errors of the server's connection after which the recorder has reset that of the program. The TLS library reports one
@@ -28,7 +29,10 @@ DEFECTS: dict[str, Defect] = {name: name for name in ("untrusted", "self-signed"
 class ReplayedConnection:
     """Backend of one connection of a program: the recording."""
 
-    def __init__(self, playback: Playback, store: InteractionStore, authority: Authority) -> None:
+    def __init__(
+        self, playback: Playback, store: InteractionStore, authority: Authority, sessions: McpReplay | None = None
+    ) -> None:
+        self._sessions = sessions
         self._playback = playback
         self._store = store
         self._authority = authority
@@ -69,6 +73,8 @@ class ReplayedConnection:
         """Respond to the request."""
         request, self._request = self._request, None
         assert request is not None
+        if self._sessions is not None and self._sessions.respond(client, request):
+            return
         played = self._playback.respond(request, None)
         if played is None:
             return  # the server did not respond while the program waited
@@ -103,7 +109,9 @@ class ReplayedConnection:
         """Do nothing: the stream sends as the program reads."""
 
     def gone(self, client: Client, error: OSError | None) -> None:
-        """Do nothing: there is no connection to a server."""
+        """End what the client has of sessions; there is no connection to a server."""
+        if self._sessions is not None:
+            self._sessions.gone(client)
 
     def _is_refused(self, client: Client, kind: str, origin: Origin) -> bool:
         failure = self._store.refusal(kind, origin.place)

@@ -5,15 +5,17 @@ from __future__ import annotations
 import os
 import socket
 import time
-from contextlib import suppress
+from copy import copy
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from ext_recorder.http.event_loop import READ, EventLoop
 from ext_recorder.http.inject.ext_recorder_agent.channel import SOCKET, frame
+from ext_sdk.core.wire.json_codec import dumps
 
 from .certificates import Authority, bundle, java_trust_store
-from .client import Client, Entry
+from .client import Entry, accepting
 from .recording import RecordedConnection, RecordingContext, Unrecorded
 from .replaying import ReplayedConnection
 from .streams import Stream
@@ -21,13 +23,17 @@ from .transfer import frames_of, held_bytes
 from .upstream import ParentProxies, Trust, is_listed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
     from ext_recorder.http.interaction import Interaction
     from ext_recorder.http.interaction_store import InteractionStore
     from ext_recorder.http.playback import Playback
+    from ext_recorder.record.config import RecordingConfig
+    from ext_recorder.replay.replay import Options
 
     from .client import Backend, Routing
+    from .mcp_recording import McpRecording
+    from .mcp_replaying import McpReplay
     from .upstream import Origin
 
 BACKLOG = 512  # connections that wait
@@ -55,6 +61,7 @@ class ProxyOptions(NamedTuple):
             to the command itself, and are passed. None if they are not known: all are recorded.
         parents: proxies of the user.
         pass_through: servers whose traffic is forwarded unrecorded, as in NO_PROXY.
+        mcp: files of MCP sessions; None if these are recorded like other HTTP.
     """
 
     listeners: Sequence[Listener]
@@ -62,6 +69,90 @@ class ProxyOptions(NamedTuple):
     outside: Collection[int] | None = None
     parents: ParentProxies = ParentProxies({})
     pass_through: Sequence[str] = ()
+    mcp: McpFiles | None = None
+
+
+class McpFiles(NamedTuple):
+    """Files of the MCP sessions of a run, and options for them.
+
+    Attributes:
+        cassettes: folder for new cassettes.
+        recorded: cassettes by the URL of their endpoint.
+        starts, claims, report: names of files in the folder of the session, see `run.children`.
+        bind: `--bind`.
+        options: for the replay.
+    """
+
+    cassettes: str
+    recorded: Mapping[str, Sequence[str]]
+    starts: str
+    claims: str
+    report: str
+    bind: Mapping[str, str]
+    options: Options
+
+    def record(self, loop: EventLoop, folder: str, problem: Callable[[str], None]) -> McpRecording:
+        """Return the sessions that are being recorded.
+
+        Args:
+            folder: of the session.
+        """
+        from .mcp_recording import McpRecording
+
+        return McpRecording(loop, self._config(folder), problem)
+
+    def _config(self, folder: str) -> Callable[[str], RecordingConfig]:
+        """Return a function that makes the configuration of the next session with an endpoint.
+
+        Args:
+            folder: of the session.
+        """
+        from ext_recorder.record.config import RecordingConfig
+
+        from .mcp_recording import cassette_of
+
+        def make(endpoint: str) -> RecordingConfig:
+            name = "mcp-" + "".join(char if char.isalnum() or char in ".-" else "-" for char in _place_of(endpoint))
+            Path(self.cassettes).mkdir(exist_ok=True)
+            names = (f"{self.cassettes}/{cassette_of(f'{name}.yaml', number)}" for number in count(1))
+            cassette = next(path for path in names if not Path(path).exists() and not Path(f"{path}.partial").exists())
+
+            def begun(zero: float) -> None:
+                lines = ({"name": name, "cassette": cassette}, {"cassette": cassette, "zero": zero})
+                with (Path(folder) / self.starts).open("a", encoding="utf-8") as file:
+                    file.writelines(f"{dumps(line)}\n" for line in lines)
+
+            return RecordingConfig(
+                cassette,
+                (endpoint,),
+                protocol="mcp",
+                bind=self.bind,
+                redact=self.options.redact,
+                listen=endpoint,
+                headed=True,
+                on_start=begun,
+            )
+
+        return make
+
+    def replay(self, loop: EventLoop, folder: str, problem: Callable[[str], None]) -> McpReplay:
+        """Return the recorded sessions.
+
+        Args:
+            folder: of the session.
+        """
+        from ext_recorder.posix.output import OutputSink
+
+        from .mcp_replaying import McpReplay
+
+        options = copy(self.options)
+        options.report = f"{folder}/{self.report}"
+        quiet = OutputSink(2, len, lambda: None)
+        return McpReplay(loop, self.recorded, options, err=quiet, problem=problem, claims=f"{folder}/{self.claims}")
+
+
+def _place_of(url: str) -> str:
+    return url.partition("://")[2].partition("/")[0].rpartition("@")[2]
 
 
 class Backends(NamedTuple):
@@ -241,6 +332,8 @@ def _record(options: ProxyOptions, folder: str, started: float, control: int, al
     connections: set[RecordedConnection] = set()
     context = RecordingContext(loop, Trust(options.trusted), authority, feed, started, connections, options.parents)
     passing = context._replace(feed=Unrecorded(), connections=set())
+    sessions = options.mcp.record(loop, folder, feed.problem) if options.mcp is not None else None
+    context = context._replace(watch=sessions)
     through = passing._replace(is_raw=True)
     outside = options.outside
 
@@ -258,6 +351,9 @@ def _record(options: ProxyOptions, folder: str, started: float, control: int, al
     for connection in list(connections):
         connection.cut()
     loop.drain()
+    for report in sessions.finish() if sessions is not None else ():
+        if not report.ok:
+            feed.problem(report.text)
     feed.stream.end()
     while not feed.stream.is_ended:
         loop.turn(None)
@@ -275,15 +371,18 @@ def replay_requests(
     passing = RecordingContext(
         loop, Trust(options.trusted), authority, Unrecorded(), time.monotonic(), set(), options.parents
     )
+    sessions = options.mcp.replay(loop, folder, playback.misses.append) if options.mcp is not None else None
     backends = Backends(
-        lambda trust: ReplayedConnection(playback, store, authority),
+        lambda trust: ReplayedConnection(playback, store, authority, sessions),
         passing.connection,
         passing._replace(is_raw=True).connection,
     )
     routing = ProxyRouting(
         options,
         backends,
-        is_own=lambda origin: not store.serves(origin.place),
+        is_own=lambda origin: (
+            not (store.serves(origin.place) or (sessions is not None and sessions.serves(origin.place)))
+        ),
         note=lambda place: playback.passed.update([place]),
         problem=lambda text: None if text in playback.misses else playback.misses.append(text),
     )
@@ -303,14 +402,4 @@ def _serve(
     (Path(folder) / JAVA_FILE).write_bytes(java_trust_store(certificates))
     for listener in options.listeners:
         listener.socket.settimeout(0)
-        loop.watch(listener.socket.fileno(), READ, _accepting(loop, listener, routing))
-
-
-def _accepting(loop: EventLoop, listener: Listener, routing: Routing) -> Callable[[int], None]:
-    def accept(_events: int) -> None:
-        with suppress(OSError):  # the program has given up
-            while True:
-                sock, _ = listener.socket.accept()
-                Client(loop, sock, listener.entry, routing)
-
-    return accept
+        loop.watch(listener.socket.fileno(), READ, accepting(loop, listener.socket, listener.entry, routing))

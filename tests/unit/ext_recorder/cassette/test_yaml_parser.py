@@ -34,7 +34,7 @@ def test_a_file_without_events_has_none() -> None:
 @pytest.mark.parametrize(
     ("line", "problem"),
     [
-        ("- {t: 1}", "expected one of in, out, err, eof, exit, signal, open, omitted, files in an event, found none"),
+        ("- {t: 1}", "one of in, out, err, eof, exit, signal, open, omitted, files, http in an event, found none"),
         ("- {t: 1, in: a, out: b}", "found `in`, `out`"),
         ("- {t: 1, in: a, pace: b}", "found `in`, `pace`"),
         ("- {in: a}", "expected `t` in seconds, found nothing"),
