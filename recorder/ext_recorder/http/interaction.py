@@ -197,6 +197,7 @@ class Interaction:
         peer: address that it was sent to.
         tls: version, alpn and certificate of the connection.
         socket: path of the Unix socket, if one was used.
+        client: name of the child that has sent the request; "" if it was the command itself, or is not known.
         observer: takes part in the recording.
     """
 
@@ -219,6 +220,7 @@ class Interaction:
     peer: str = ""
     tls: dict[str, str] = field(default_factory=dict)
     socket: str = ""
+    client: str = ""
     observer: Observer | None = field(default=None, compare=False, repr=False)
 
 
@@ -254,6 +256,7 @@ def interaction_of(item: Mapping[str, object]) -> Interaction:
     interaction.chunks, interaction.reads = _sizes(item.get("chunks")), _sizes(item.get("reads"))
     interaction.cut = item.get("cut") is True
     interaction.peer, interaction.socket = str(item.get("peer") or ""), str(item.get("socket") or "")
+    interaction.client = str(item.get("client") or "")
     return interaction
 
 

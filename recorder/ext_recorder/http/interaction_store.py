@@ -30,7 +30,7 @@ from .request_matching import Subject, different
 from .traffic_counts import Traffic, endpoint_of, is_model_call, traffic_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
     from collections.abc import Set as AbstractSet
 
     from .interaction import Call, Interaction
@@ -101,7 +101,8 @@ class Entry:
     """
 
     __slots__ = (
-        "call", "endpoint", "is_call", "kind", "method", "number", "place", "played", "repeats", "status", "turns",
+        "call", "client", "endpoint", "is_call", "kind", "method", "number", "place", "played", "repeats", "status",
+        "turns",
     )  # fmt: skip
 
     def __init__(self, number: int, place: int, interaction: Interaction) -> None:
@@ -111,6 +112,7 @@ class Entry:
         self.method = interaction.method
         self.status = interaction.status
         self.call = interaction.call
+        self.client = intern(interaction.client)
         self.endpoint = intern(endpoint_of(interaction))
         self.is_call = is_model_call(interaction)
         self.repeats = False
@@ -390,19 +392,25 @@ class InteractionStore:
 
     # --- End of the session ------------------------------------------------------------------------------------------
 
-    def never_played(self) -> list[str]:
+    def never_played(self, absent: Collection[str] = ()) -> list[str]:
         """Return lines about the interactions that were not requested: their number, and the first few.
 
         Polls that were not repeated do not count if their response equals that of the last poll replayed.
+
+        Args:
+            absent: names of clients that did not run, so their requests do not count.
         """
         self._read_all()
-        left = [entry for entry in self._entries if not entry.played and not self._is_spare(entry)]
+        left = [
+            entry
+            for entry in self._entries
+            if not entry.played and entry.client not in absent and not self._is_spare(entry)
+        ]
         if not left:
             return []
         what = "one recorded request was" if len(left) == 1 else f"{len(left)} recorded requests were"
         lines = [f"{what} never sent:"]
-        calls = [f" (call {entry.call})" if entry.call is not None else "" for entry in left[:LISTED]]
-        lines += [f"  {self._subject(entry)}{call}" for entry, call in zip(left, calls, strict=False)]
+        lines += [f"  {self._subject(entry)}{_origin(entry)}" for entry in left[:LISTED]]
         return lines + ([f"  and {len(left) - LISTED} more"] if len(left) > LISTED else [])
 
     def traffic(self) -> dict[str, tuple[Traffic, Traffic]]:
@@ -450,3 +458,10 @@ def _rules(differences: Sequence[Difference]) -> str:
         return f"--mask {preset}"
     pointers = dict.fromkeys(difference.pointer for difference in differences)
     return " ".join(f"--ignore {quote(pointer)}" for pointer in pointers)
+
+
+def _origin(entry: Entry) -> str:
+    """Return the call or the client of an interaction, for a message."""
+    if entry.call is not None:
+        return f" (call {entry.call})"
+    return f" (by {entry.client})" if entry.client else ""

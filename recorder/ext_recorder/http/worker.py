@@ -23,7 +23,7 @@ from .worker_context import KUBECONFIG, WHOLE, WorkerOutcome
 from .writer import Writer, without_clients
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
 
     from ext_recorder.messages.redaction import Redaction
 
@@ -143,13 +143,13 @@ def replay(
     matching: RequestRules | None,
     misses: list[str],
     proxy: ProxyOptions | None = None,
-    partly: bool = False,
+    absent: Collection[str] = (),
     learner: Learner | None = None,
 ) -> WorkerOutcome:
     """Respond until the session is over.
 
     Args:
-        partly: some of the recorded programs do not run, so their requests are not sent.
+        absent: names of recorded clients that do not run, so their requests are not sent.
         learner: receives requests without a match.
 
     Raises:
@@ -190,8 +190,7 @@ def replay(
     lines = playback.misses[:EXPLAINED]
     if len(playback.misses) > EXPLAINED:
         lines.append(f"and {len(playback.misses) - EXPLAINED} more requests had no answer")
-    if not partly:
-        lines += store.never_played()
+    lines += store.never_played(absent)
     counts = store.traffic() if proxy is not None else {}
     traffic = {endpoint: (tuple(recorded), tuple(played)) for endpoint, (recorded, played) in counts.items()}
     remarks = [*_unseen(sorted(playback.programs)), *_passed(playback.passed)]

@@ -338,7 +338,7 @@ def _extras(interaction: Interaction) -> dict[str, object]:
     return extras
 
 
-EXTRAS = ("error", "cut", "chunks", "reads", "peer", "socket")
+EXTRAS = ("error", "cut", "chunks", "reads", "peer", "socket", "client")
 
 
 def _short(body: Body | None, mark: str) -> bytes | None:

@@ -117,7 +117,9 @@ class Children:
         recording: str,
         commands: Mapping[str, Sequence[str]],
         variables: dict[str, str],
+        *,
         agents: Collection[str] = (),
+        own: Mapping[str, Mapping[str, str]] = {},
     ) -> None:
         """Write the file of the session, and the shims.
 
@@ -127,6 +129,7 @@ class Children:
             commands: the children with shims, each with the words before those that the host passes.
             variables: of the command; gets the one that names the session.
             agents: the children that are ACP agents.
+            own: of children whose variables are others.
         """
         from ext_recorder.cassette.recording import CASSETTES
 
@@ -144,6 +147,7 @@ class Children:
             "files": list(self._options.files),
             "agents": list(agents),
             "environ": variables,  # for children whose host removes them
+            "own": {name: dict(values) for name, values in own.items()},
             "values": {name: list(value) for name, value in self._options.values.items()},
         }
         os.makedirs(f"{folder}/{CLAIMS}")  # noqa: PTH103
@@ -232,7 +236,7 @@ class Children:
             path.rpartition("/")[2]: child.name
             for child in self._recorded or ()
             for path in child.cassettes
-            if self.is_wanted(child.name) and not (child.url and self.any_replayed)
+            if self.is_wanted(child.name) and not (child.url and self.absent(()))
         }
         problems += [
             f"{file}: no child {name} has replayed this session"
@@ -247,11 +251,6 @@ class Children:
             lines.append(f"child {name}: {len(claimed & files)} of {_counted(len(files))}")
         return not problems, lines
 
-    @property
-    def any_replayed(self) -> bool:
-        """Return True if a child is replayed: its HTTP requests are in the recording, and nothing sends them."""
-        return any(child.cassettes and not child.url and self.is_wanted(child.name) for child in self._recorded or ())
-
     def http_endpoints(self, recording: str) -> dict[str, list[str]]:
         """Return the cassettes of the MCP servers over HTTP that are replayed, by URL."""
         endpoints: dict[str, list[str]] = {}
@@ -259,6 +258,20 @@ class Children:
             if child.url and self.is_wanted(child.name):
                 endpoints.setdefault(child.url, []).extend(f"{recording}/{path}" for path in child.cassettes)
         return endpoints
+
+    def absent(self, wrapped: Collection[str]) -> frozenset[str]:
+        """Return the clients whose HTTP requests are in the recording, and are not sent: children that are replayed.
+
+        Args:
+            wrapped: children with shims. Requests of others, started by shims of the user, are not distinguished from
+                those of the command, which is "".
+        """
+        names = {
+            child.name
+            for child in self._recorded or ()
+            if child.cassettes and not child.url and self.is_wanted(child.name)
+        }
+        return frozenset(name if name in wrapped else "" for name in names)
 
 
 class Start:
@@ -329,8 +342,10 @@ def join(name: str, command: Sequence[str], passed: int) -> Start | None:
         return None  # the run has ended
     if name in session["commands"]:
         command, passed = (*_texts(session["commands"][name]), *command), -1
-    for variable, value in session["environ"].items():
-        os.environ.setdefault(variable, value)
+    common = session["environ"]
+    for variable, value in (common | session["own"].get(name, {})).items():
+        if os.environ.get(variable) in {None, common.get(variable)}:  # the user's configuration has no other value
+            os.environ[variable] = value
     from ext_recorder.messages.provenance import Live
 
     recorded: Mapping[str, list[str]] | None = session["recorded"]

@@ -80,11 +80,12 @@ class BaseUrl(NamedTuple):
     listener: Listener
 
 
-def base_urls(environ: Mapping[str, str], served: Collection[str]) -> list[BaseUrl]:
+def base_urls(environ: Mapping[str, str], served: Collection[str], client: str = "") -> list[BaseUrl]:
     """Open a listener for each server that is the base URL of a model API.
 
     Args:
         served: hosts and ports on loopback that may be used. The command may itself start a server at a usual address.
+        client: child that uses them; "" for the command.
     """
     usual = {name: url for name, url in BASE_URLS.items() if "//127." not in url or urlsplit(url).netloc in served}
     urls = usual | {name: environ[name] for name in (*BASE_URLS, *OTHER_BASE_URLS) if environ.get(name)}
@@ -94,7 +95,7 @@ def base_urls(environ: Mapping[str, str], served: Collection[str]) -> list[BaseU
         complete = url if "://" in url else f"http://{url}"  # OLLAMA_HOST may be a host and a port
         if (origin := origin_of(complete)) is not None:
             if origin not in listeners:
-                listeners[origin] = open_listener(Entry(origin))
+                listeners[origin] = open_listener(Entry(origin, client=client))
             found.append(BaseUrl(name, urlsplit(complete).path.rstrip("/"), listeners[origin]))
     return found
 

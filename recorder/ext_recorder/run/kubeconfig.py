@@ -68,8 +68,12 @@ class Kubeconfig:
             for name, entry in _named(content, kind, single):
                 known.setdefault(name, {**entry, FOLDER: str(folder)})
 
-    def routes(self) -> list[Route]:
-        """Open a listener for each context that names a server."""
+    def routes(self, client: str = "") -> list[Route]:
+        """Open a listener for each context that names a server.
+
+        Args:
+            client: child that uses them; "" for the command.
+        """
         found = []
         for name, context in self._contexts.items():
             cluster = self._clusters.get(str(context.get("cluster")), {})
@@ -78,7 +82,14 @@ class Kubeconfig:
             origin = _origin(server)
             if origin is None:
                 continue
-            entry = Entry(origin, tls=True, headers=_headers(user), trust=_trust(cluster, user), drop=_dropped(user))
+            entry = Entry(
+                origin,
+                tls=True,
+                headers=_headers(user),
+                trust=_trust(cluster, user),
+                drop=_dropped(user),
+                client=client,
+            )
             found.append(Route(name, context, user, str(server), open_listener(entry)))
         return found
 

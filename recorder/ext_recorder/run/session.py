@@ -20,6 +20,7 @@ from ext_recorder.errors import RecorderError, UsageError
 from ext_recorder.http.controller import WorkerProcess
 from ext_recorder.http.inject.ext_recorder_agent.channel import SOCKET
 from ext_recorder.http.interaction_store import DIFFERS
+from ext_recorder.http.proxy.client import Entry
 from ext_recorder.http.proxy.service import BUNDLE_FILE, CA_FILE, JAVA_FILE, McpFiles, ProxyOptions, open_listener
 from ext_recorder.http.proxy.upstream import ParentProxies
 from ext_recorder.http.reader import end_values
@@ -42,11 +43,14 @@ from .offline import isolate, remark
 from .wrap import Wrapping
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
     from typing import NoReturn
 
+    from ext_recorder.http.proxy.service import Listener
     from ext_recorder.http.worker_context import WorkerContext, WorkerOutcome
 
+    from .environment import BaseUrl
+    from .kubeconfig import Route
     from .learn import Rule
 
 Result = TypeVar("Result")
@@ -129,7 +133,7 @@ def _record(folder: RecordingFolder, command: Sequence[str], options: RunOptions
         _report(
             [f"{left}: an earlier recording was interrupted; to make a recording of it: ext-recorder recover {left}"]
         )
-    session = Session(of_environment(os.environ), has_children=bool(wrapping.commands))
+    session = Session(of_environment(os.environ), has_children=bool(wrapping.commands), clients=wrapping.commands)
     session.proxy = session.proxy._replace(
         parents=parents,
         pass_through=options.pass_through,
@@ -149,7 +153,8 @@ def _record(folder: RecordingFolder, command: Sequence[str], options: RunOptions
         )
 
     def start(temporary: Path, variables: dict[str, str]) -> Sequence[str]:
-        children.write(str(temporary), str(partial), wrapping.commands, variables, wrapping.agents)
+        own = {name: session.variables(temporary, name) for name in wrapping.commands}
+        children.write(str(temporary), str(partial), wrapping.commands, variables, agents=wrapping.agents, own=own)
         return wrapping.write(str(temporary))
 
     try:
@@ -217,7 +222,7 @@ def _replay(folder: RecordingFolder, command: Sequence[str], options: RunOptions
         remarks.append(remark(isolate()))
     kubeconfig = Kubeconfig([(str(end_values(traffic_of(folder.path)).get("kubeconfig") or ""), folder.path)])
     served = {endpoint.partition("://")[2] for endpoint in header.endpoints}
-    session = Session(kubeconfig, recorded=header.environment, served=served)
+    session = Session(kubeconfig, recorded=header.environment, served=served, clients=wrapping.commands)
     mcp = sessions_of(options, "", children.http_endpoints(str(folder.path)))
     session.proxy = session.proxy._replace(mcp=mcp)
     pass_through = tuple(dict.fromkeys((*header.pass_through, *options.pass_through)))
@@ -239,14 +244,15 @@ def _replay(folder: RecordingFolder, command: Sequence[str], options: RunOptions
             matching=matching,
             misses=misses,
             proxy=session.proxy,
-            partly=children.any_replayed,
+            absent=children.absent(wrapping.commands),
             learner=learner,
         )
         learned = learner.save() if learner is not None else []
         return outcome._replace(ok=outcome.ok and not learned, lines=[*outcome.lines, *learned])
 
     def start(temporary: Path, variables: dict[str, str]) -> Sequence[str]:
-        children.write(str(temporary), str(folder.path), wrapping.commands, variables)
+        own = {name: session.variables(temporary, name) for name in wrapping.commands}
+        children.write(str(temporary), str(folder.path), wrapping.commands, variables, own=own)
         return wrapping.write(str(temporary))
 
     ended = _run(start, session, work, started, children.replayed)
@@ -289,6 +295,7 @@ class Session:
             recorded, too. A server of the command itself, on another port each time, is passed on replay.
         recorded: variables of the recorded command, for those that are not set any more.
         served: hosts and ports in the recording; None when recording.
+        clients: children with shims: each has listeners of its own, so that the recording names it.
     """
 
     def __init__(
@@ -298,31 +305,38 @@ class Session:
         has_children: bool = False,
         recorded: Mapping[str, str] | None = None,
         served: Collection[str] | None = None,
+        clients: Iterable[str] = (),
     ) -> None:
         ports = open_ports()  # before our own
         outside = None if has_children else ports
         self._environ = dict(recorded or {}) | os.environ
-        self._main = open_listener()
         self._kubeconfig = kubeconfig
-        self._routes = kubeconfig.routes()
         served = {f"127.0.0.1:{port}" for port in ports or ()} if served is None else served
-        self._bases = base_urls(self._environ, served)
-        listeners = [self._main, *(route.listener for route in self._routes)]
-        listeners += {id(base.listener): base.listener for base in self._bases}.values()  # several may share one
+        self._entrances = {
+            client: Entrances(
+                open_listener(Entry(client=client)),
+                kubeconfig.routes(client),
+                base_urls(self._environ, served, client),
+            )
+            for client in ("", *clients)
+        }
+        listeners = [listener for entrances in self._entrances.values() for listener in entrances.listeners()]
         self.proxy = ProxyOptions(listeners, user_bundles(os.environ), outside)
 
-    def variables(self, folder: Path) -> dict[str, str]:
-        """Return the variables that the command has in addition to ours.
+    def variables(self, folder: Path, client: str = "") -> dict[str, str]:
+        """Return the variables that the command, or one of its children, has in addition to ours.
 
         Args:
             folder: of the session, with the certificates; gets the kubeconfig.
+            client: the child.
         """
+        main, routes, bases = self._entrances[client]
         bundle, java = str(folder / BUNDLE_FILE), str(folder / JAVA_FILE)
-        added = variables(self._environ, self._main.port, bundle, java, self._bases)
+        added = variables(self._environ, main.port, bundle, java, bases)
         added = {name: value for name, value in self._environ.items() if name not in os.environ} | added
-        if self._routes:
-            file = folder / KUBECONFIG
-            file.write_text(self._kubeconfig.rewritten(self._routes, (folder / CA_FILE).read_bytes()))
+        if routes:
+            file = folder / (f"{KUBECONFIG}-{client}" if client else KUBECONFIG)
+            file.write_text(self._kubeconfig.rewritten(routes, (folder / CA_FILE).read_bytes()))
             added["KUBECONFIG"] = str(file)
             # Of kubectl and helm: what they have found out about an address that another run had must not be used.
             added["KUBECACHEDIR"] = str(folder / "kube-cache")
@@ -348,6 +362,19 @@ def sessions_of(options: RunOptions, cassettes: str, recorded: Mapping[str, Sequ
         quiet=True,
     )
     return McpFiles(cassettes, recorded, HTTP_STARTS, CLAIMS, REPORT, options.bind, playing)
+
+
+class Entrances(NamedTuple):
+    """Listeners of one client: of the proxy, of each cluster and of each model API."""
+
+    proxy: Listener
+    routes: list[Route]
+    bases: list[BaseUrl]
+
+    def listeners(self) -> list[Listener]:
+        """Return all of them, each once: several base URLs may share one."""
+        shared = {id(base.listener): base.listener for base in self.bases}
+        return [self.proxy, *(route.listener for route in self.routes), *shared.values()]
 
 
 class Ended(NamedTuple, Generic[Result]):

@@ -225,6 +225,51 @@ def test_a_child_runs_on_the_replayed_http(project: Path) -> None:
         assert (replayed.code, replayed.out) == (0, recorded.out), replayed.err
 
 
+# Requests a page unless SKIP is set, and starts the child that requests another one.
+ASKING_HOST = """
+import json, os, subprocess, sys, urllib.request
+server = json.load(open(sys.argv[1]))["mcpServers"]["page"]
+if "SKIP" not in os.environ:
+    urllib.request.urlopen(sys.argv[2] + "/host").read()
+call = '{"jsonrpc": "2.0", "id": 1, "method": "ask"}\\n'
+print(subprocess.run([server["command"], *server["args"]], input=call, capture_output=True, text=True).stdout.strip())
+"""
+ASKED_CHILD = """
+import sys, urllib.request
+sys.stdin.readline()
+body = urllib.request.urlopen(sys.argv[1] + "/child").read().decode()
+print('{"jsonrpc": "2.0", "id": 1, "result": ' + body + '}', flush=True)
+"""
+
+
+def test_requests_of_a_replayed_child_are_not_expected_those_of_the_host_are(tmp_path: Path) -> None:
+    (tmp_path / "host.py").write_text(ASKING_HOST)
+    (tmp_path / "child.py").write_text(ASKED_CHILD)
+    with ThreadingHTTPServer(("127.0.0.1", 0), Counter) as server:
+        threading.Thread(target=server.serve_forever, args=(0.01,)).start()
+        url = f"http://127.0.0.1:{server.server_port}"
+        servers = {"page": {"command": sys.executable, "args": ["child.py", url]}}
+        (tmp_path / "mcp.json").write_text(json.dumps({"mcpServers": servers}))
+        command = ["rec", "--", sys.executable, "host.py", "mcp.json", url]
+        recorded = Run(tmp_path, "--wrap", "mcp.json", *command)
+        server.shutdown()
+    assert recorded.code == 0, recorded.err
+    traffic = yaml.safe_load((tmp_path / "rec" / "traffic.http.yaml").read_text())["interactions"]
+    assert [(item["request"]["uri"], item.get("client")) for item in traffic] == [
+        (f"{url}/host", None),
+        (f"{url}/child", "page"),
+    ]
+    replayed = Run(tmp_path, *command)
+    assert (replayed.code, replayed.out) == (0, recorded.out), replayed.err
+    skipped = Run(tmp_path, *command, SKIP="1")
+    assert skipped.code == 3
+    assert f"one recorded request was never sent:\next-recorder: rec/traffic.http.yaml:   GET {url}/host" in skipped.err
+    assert "/child" not in skipped.err
+    both = Run(tmp_path, "--real", "page", *command, SKIP="1")
+    assert both.out == recorded.out
+    assert "one recorded request was never sent:" in both.err
+
+
 # Starts the extension of an Eval and runs one command with it, as mcpchecker does.
 EVAL_HOST = """
 import json, pathlib, subprocess, sys, yaml

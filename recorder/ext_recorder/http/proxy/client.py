@@ -41,6 +41,7 @@ class Entry(NamedTuple):
         headers: added to each request, such as the credentials of a kubeconfig.
         trust: certificates of the server; None for those that all servers must have.
         drop: names of headers that are not passed on, in lower case.
+        client: name of the child that uses it; "" for the command.
     """
 
     origin: Origin | None = None
@@ -48,6 +49,7 @@ class Entry(NamedTuple):
     headers: Mapping[str, str] = {}
     trust: Trust | None = None
     drop: frozenset[str] = frozenset()
+    client: str = ""
 
 
 class Request(NamedTuple):
@@ -117,6 +119,7 @@ class Client:
 
     Attributes:
         stream: the connection.
+        name: of the child; "" for the command.
     """
 
     def __init__(self, loop: EventLoop, sock: socket.socket, entry: Entry, routing: Routing) -> None:
@@ -124,6 +127,7 @@ class Client:
         self._loop = loop
         self._listener: socket.socket | None = None  # for the one connection that uses the tunnel
         self._has_listener = False
+        self.name = entry.client
         self._entry = entry
         self._routing = routing
         self._backend: Backend | None = None
@@ -347,6 +351,7 @@ class Client:
         interaction = request_of(event, origin.authority, tunnel=origin.authority, tls=origin.scheme == "https")
         interaction.uri = f"{origin.scheme}://{origin.authority}{target}"
         interaction.request_headers = headers
+        interaction.client = self.name
         method, version = event.method.decode("latin-1"), event.http_version.decode("latin-1")
         lines = [f"{method} {target} HTTP/{version}", *(f"{name}: {value}" for name, value in headers), "", ""]
         chunked = any(name.lower() == "transfer-encoding" for name, _ in headers)

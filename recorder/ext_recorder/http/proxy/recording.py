@@ -249,7 +249,7 @@ class RecordedConnection:
         self._upstream = None
         kind = TLS if self._purpose == "tls" or upstream.address else TCP
         interaction = Interaction(CONNECT, kind + upstream.origin.place, time=self._context.now())
-        interaction.error = dict(described(error))
+        interaction.error, interaction.client = dict(described(error)), self._client.name
         interaction.peer = upstream.address
         if (now := self._now) is not None and now.observer is not None:
             now.error = dict(described(error))

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 SHORT_BYTES = 65_536  # of both bodies together, which are sent with their interaction
 PLAIN = (
     "method", "uri", "status", "reason", "chunks", "reads", "call", "time", "elapsed", "http_version", "error", "cut",
-    "peer", "tls", "socket",
+    "peer", "tls", "socket", "client",
 )  # fmt: skip
 INTERACTION, PIECE = "interaction", "piece"
 
