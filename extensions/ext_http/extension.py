@@ -17,7 +17,7 @@ MODULES = {
     "download": "request",
     "graphql": "request",
     "websocket": "websocket",
-    "session": "session",
+    "session": "request",
     "mock-start": "mock",
     "mock-verify": "mock",
     "mock-update": "mock",

@@ -218,7 +218,9 @@ class Expansion:
             if mark in {COMPUTED, COMPUTED_NUMBER}:
                 filled = template.fill(partial(self._value, path))
                 self.computed[path] = text, filled
-                return _number(filled) if mark == COMPUTED_NUMBER else filled
+                # White space around a number, such as that of `wc -l`, is ignored.
+                number = _NUMBER.fullmatch(filled.strip()) if mark == COMPUTED_NUMBER else None
+                return filled if not number else float(number[0]) if number["fraction"] else int(number[0])
             if computed_only:
                 return text
             if mark == TEMPLATE:
@@ -309,12 +311,6 @@ class Expansion:
         rest = f"\n  and {more} more" if more > 0 else ""
         lines = "".join(shown[:MOST_PROBLEMS]) + rest + "".join(f"\n{line}" for line in advice)
         return InvalidArgs("", f"{counted(len(shown), 'reference')} without a value:{lines}")
-
-
-def _number(text: str) -> object:
-    """Return a number, or the text if it is not one. White space around it, such as that of `wc -l`, is ignored."""
-    match = _NUMBER.fullmatch(text.strip())
-    return text if not match else float(match[0]) if match["fraction"] else int(match[0])
 
 
 def _mapped(

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import ext_sdk
-from ext_shell.operations.assertions import assert_agent, assert_file
+from ext_shell.operations.assertions import assert_agent, assert_changes, assert_file, snapshot
 from ext_shell.operations.files import copy, make_temp, read_file, remove, write_file
 from ext_shell.operations.processes import start, stop, wait
 from ext_shell.operations.run import run
-from ext_shell.operations.snapshot import assert_changes, snapshot
 
 from .config import ShellConfig
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from ext_sdk.context import Place
 
-    from .journal import Journal
+    from .request import Journal
     from .routing import Router
     from .server import Server
 

@@ -21,8 +21,7 @@ from ext_sdk.files import Workdir, os_errors
 from ext_sdk.references import ADVICE
 from ext_sdk.server.validation import validate
 
-from .journal import Call, Miss
-from .request import PathTemplate
+from .request import Call, Miss, PathTemplate
 from .response import (
     MAX_FILE_BYTES,
     Answer,
@@ -39,8 +38,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from .journal import Journal
-    from .request import ReceivedRequest
+    from .request import Journal, ReceivedRequest
     from .upstream import Forwarder
 
 

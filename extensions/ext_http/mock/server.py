@@ -29,8 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
-    from .journal import Journal
-    from .request import Limits
+    from .request import Journal, Limits
     from .response import MockResponse
 
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from ext_sdk import Secrets
     from ext_sdk.capture import Captured
 
-    from .journal import Call, Journal
+    from .request import Call, Journal
     from .routing import Evaluation, Route
 
 

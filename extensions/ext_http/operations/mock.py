@@ -120,7 +120,7 @@ def _state_note(mock: Mock) -> str:
 
 def create_mock(args: MockStart, context: ext_sdk.Context) -> Mock:
     """Return a mock that listens. Raises OperationFailed if a file can't be read, or the port is not available."""
-    from ext_http.mock.journal import Journal
+    from ext_http.mock.request import Journal
     from ext_http.mock.routing import Router
     from ext_http.mock.server import Server, server_context
     from ext_http.mock.upstream import Forwarder

@@ -85,23 +85,19 @@ class EventParser:
         """Read a piece of the stream; return True if there are enough events."""
         *lines, self._rest = _LINE_ENDING.split(self._rest + self._decoder.decode(piece))
         for line in lines:
-            if line:
-                self._field(line)
-                continue
-            if self._data:
-                self.events.append(Event(self._name or DEFAULT_NAME, "\n".join(self._data), self._id))
-            self._name, self._data = "", []
+            name, _, value = line.partition(":")
+            value = value.removeprefix(" ")
+            if name == "data":
+                self._data.append(value)
+            elif name == "event":
+                self._name = value
+            elif name == "id" and "\0" not in value:
+                self._id = value
+            elif not line:
+                if self._data:
+                    self.events.append(Event(self._name or DEFAULT_NAME, "\n".join(self._data), self._id))
+                self._name, self._data = "", []
         return len(self.events) >= self._count > 0
-
-    def _field(self, line: str) -> None:
-        name, _, value = line.partition(":")
-        value = value.removeprefix(" ")
-        if name == "data":
-            self._data.append(value)
-        elif name == "event":
-            self._name = value
-        elif name == "id" and "\0" not in value:
-            self._id = value
 
 
 def events_of(body: bytes) -> list[Event]:

@@ -279,7 +279,10 @@ def _change(
     helm, unfinished, given = Helm(args, args.namespace, context), context.state(Unfinished), same_step(args)
     key = (helm.client.server, f"helm-{verb}", helm.namespace, getattr(args, "name", ""))
     changed = unfinished.take(key, _Changed)
-    if changed is None or changed.given != given or not _is_current(changed, helm):
+    is_current = False  # the latest revision of the release is the one that a previous step created
+    if changed is not None and changed.given == given and (revisions := helm.revisions(str(changed.outputs["name"]))):
+        is_current = str(revisions[-1].revision) == str(changed.outputs["revision"])
+    if changed is None or not is_current:
         ran = _finish(verb, args, key, helm=helm, context=context, start=lambda: start(helm))
         if ran is None:
             return _still_running(verb, {"name": key[-1], "namespace": helm.namespace})
@@ -343,12 +346,6 @@ def _still_running(verb: str, outputs: Outputs) -> ext_sdk.Result:
     """Return the result of a step with `onTimeout: ok` that left helm running."""
     failure = ext_sdk.Result.failed(f"helm {verb} has not ended", outputs=outputs)
     return ext_sdk.conclude_wait(failure, "ok", timed_out=True, last_seen="helm runs, such as for hooks of the chart")
-
-
-def _is_current(changed: _Changed, helm: Helm) -> bool:
-    """Return True if the latest revision of a release is the one that a previous step created."""
-    revisions = helm.revisions(str(changed.outputs["name"]))
-    return bool(revisions) and str(revisions[-1].revision) == str(changed.outputs["revision"])
 
 
 def _change_by_chart(verb: str, args: ChartArgs, release: list[str], context: ext_sdk.Context) -> ext_sdk.Result:

@@ -179,7 +179,11 @@ def delete_namespace(args: DeleteNamespace, context: ext_sdk.Context) -> ext_sdk
     own, unfinished = context.state(OwnNamespaces), context.state(Unfinished)
     key = (client.server, "delete-namespace", args.name)
     pending, previous = unfinished.take(key, DeletedObject), unfinished.take((*key, "done"), DeletedObject)
-    name = pending.name if pending else args.name or _only_namespace(own, context, client)
+    name = pending.name if pending else args.name
+    if not name:
+        mine = [created for created in own.live(client.server) if not created.adopted]
+        only = own.certain(mine, partial(namespace_exists, context, client))  # raises OperationFailed for several
+        name = only.name if only else ""
     deleted = pending or (previous if previous and previous.name == (name or previous.name) else None)
     missing = f"namespace {name} not found"
     if not name:
@@ -205,13 +209,6 @@ def delete_namespace(args: DeleteNamespace, context: ext_sdk.Context) -> ext_sdk
         return ext_sdk.Result.ok(f"{missing} (ignored)", outputs=outputs)
     error_text = f"{missing}; set `ignoreNotFound: true` to treat that as success"
     return ext_sdk.Result.failed(missing, error=error_text, outputs={"namespace": name})
-
-
-def _only_namespace(own: OwnNamespaces, context: ext_sdk.Context, client: Client) -> str:
-    """Return the namespace to delete if none is named; "" if none is left. Raises OperationFailed for several."""
-    mine = [created for created in own.live(client.server) if not created.adopted]
-    only = own.certain(mine, partial(namespace_exists, context, client))
-    return only.name if only else ""
 
 
 def _deletion_timed_out(error: DeletionTimedOut, on_timeout: ext_sdk.OnTimeout, outputs: Outputs) -> ext_sdk.Result:

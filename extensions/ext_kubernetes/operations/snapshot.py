@@ -277,7 +277,10 @@ class StateReader:
         self._kept = before.entries if before else {}
         kinds = self._kinds()
         self._exclude = list(map(self.canonical, self._scope.exclude))
-        kinds = [kind for kind in kinds if not self._is_excluded(self._names[kind])]
+        # Without the kinds that the patterns exclude entirely: a user may not be allowed to read them.
+        start = f"{ANY_NAME}/" if self._several else ""
+        every = {kind: f"{start}{self._names[kind]}/{ANY_NAME}" for kind in kinds}
+        kinds = [kind for kind in kinds if not any(matches(pattern, every[kind]) for pattern in self._exclude)]
         lists = [(kind, name) for kind in kinds for name in (self._scope.namespaces if kind.namespaced else ("",))]
         namespaces = self._namespaces(missing_ok=before is not None)
         objects = {name: item for name, item in namespaces if not self._is_left_out(name, item)}
@@ -383,11 +386,6 @@ class StateReader:
     def _name_of(self, kind: str, item: Object) -> str:
         namespace = text(item, "metadata", "namespace") if self._several else ""
         return f"{namespace}{'/' if namespace else ''}{kind}/{text(item, 'metadata', 'name')}"
-
-    def _is_excluded(self, kind: str) -> bool:
-        """Return True if the patterns exclude all objects of a kind, which a user may not be allowed to read."""
-        name = f"{ANY_NAME}/{kind}/{ANY_NAME}" if self._several else f"{kind}/{ANY_NAME}"
-        return any(matches(pattern, name) for pattern in self._exclude)
 
     def _is_left_out(self, name: str, item: Object) -> bool:
         metadata, kind = members(item, "metadata"), text(item, "kind")

@@ -210,8 +210,12 @@ class SharedValues:
         with suppress(OSError), _base() as base:
             for name in os.listdir(base):  # noqa: PTH208  (a descriptor)
                 with suppress(OSError, msgspec.MsgspecError, ValueError):
-                    if name == self._own or (name.startswith(_UNFINISHED) and _is_young(base, name)):
+                    if name == self._own:
                         continue
+                    if name.startswith(_UNFINISHED):
+                        changed = os.stat(name, dir_fd=base, follow_symlinks=False).st_mtime
+                        if time.time() - changed < _UNFINISHED_SECONDS:
+                            continue
                     descriptor = os.open(name, _DIRECTORY, dir_fd=base)
                     try:
                         if not _is_locked(descriptor):
@@ -253,10 +257,6 @@ def _base() -> Iterator[int]:
         yield descriptor
     finally:
         os.close(descriptor)
-
-
-def _is_young(base: int, name: str) -> bool:
-    return time.time() - os.stat(name, dir_fd=base, follow_symlinks=False).st_mtime < _UNFINISHED_SECONDS
 
 
 def _is_locked(descriptor: int) -> bool:

@@ -207,7 +207,10 @@ def _explained(
     if wrong := _NOT_IN_ENUM.fullmatch(what):
         branches = branches_of(_schema_at(args_type, path))
         values = [value for branch in branches for value in _listed(branch)]
-        kinds = [_KINDS[kind] for branch in branches if (kind := _type_of(branch)) in _KINDS and not _listed(branch)]
+        types = [branch.get("type") for branch in branches if not _listed(branch)]
+        # The type of a number that may also be a reference, which is a string, is a list.
+        names = [str(kind[0] if isinstance(kind, list) else kind) for kind in types]
+        kinds = [_KINDS[name] for name in names if name in _KINDS]
         accepted = _choice([*kinds, f"{'one of ' * (len(values) > 1)}{', '.join(map(dumps, values))}"])
         return InvalidArgs(field, f"expected {accepted}; found {wrong['found'][:LONGEST_NAME]}")
     problem = what  # of our classes: unchanged; of msgspec: with names of JSON types
@@ -259,12 +262,6 @@ def _schema_at(args_type: type[Args], path: str) -> Schema:
             inner += [member for member in schemas if isinstance(member, dict)]
         schema = {"anyOf": inner}
     return schema
-
-
-def _type_of(branch: Schema) -> str:
-    """Return the type of a branch; that of a number that may also be a reference, which is a string."""
-    kinds = branch.get("type")
-    return str(kinds[0] if isinstance(kinds, list) else kinds)
 
 
 def _listed(branch: Schema) -> list[object]:

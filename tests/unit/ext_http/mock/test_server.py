@@ -282,7 +282,7 @@ def test_a_client_that_goes_away_at_any_moment_harms_nobody(mocks: MockMaker) ->
 
 
 def test_more_calls_than_are_kept_are_counted_and_said(mocks: MockMaker, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ext_http.mock.journal.MAX_BODIES", 10)
+    monkeypatch.setattr("ext_http.mock.request.MAX_BODIES", 10)
     mock = mocks(ECHO, limits={"calls": 3})
     for body in ("12345678", "123", "1", "2"):
         mock.ask("/", "POST", body)

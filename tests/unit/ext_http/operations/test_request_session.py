@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from ext_http.client.session import Sessions
-from ext_http.operations.session import SessionArgs, session
+from ext_http.operations.request import SessionArgs, session
 from ext_sdk import InvalidArgs
 from ext_sdk.server.validation import validate
 from tests.support.http_contexts import context_in

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from ext_http.mock.journal import MAX_PROBLEMS, Call, Journal, Miss
-from ext_http.mock.request import ReceivedRequest
+from ext_http.mock.request import MAX_PROBLEMS, Call, Journal, Miss, ReceivedRequest
 from tests.support.http_contexts import context_in
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from ext_sdk.files import Workdir
-from ext_shell.operations import snapshot
+from ext_shell.operations import assertions
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -132,7 +132,7 @@ def test_links_are_not_followed_and_no_path_leads_out(host: FileHost) -> None:
 
 
 def test_a_folder_with_too_many_files_is_a_failure(host: FileHost, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(snapshot, "MOST_ENTRIES", 5)
+    monkeypatch.setattr(assertions, "MOST_ENTRIES", 5)
     failure = host.failed("snapshot")
     assert failure.error.startswith(".: expected at most 5 files and folders, found more; `exclude` leaves out")
 
