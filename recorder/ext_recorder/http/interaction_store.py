@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Set as AbstractSet
 
     from .interaction import Call, Interaction
-    from .request_matching import Difference, RequestRules
+    from .request_matching import Difference, PathPairs, RequestRules
 
 SAFE = frozenset({"GET", "HEAD"})  # methods of polls
 LISTED = 5  # interactions without a request, listed individually
@@ -45,7 +45,13 @@ PATHS = 2000  # recorded paths, when the path of a live request has no match
 
 
 class Learner(Protocol):
-    """Receiver of requests without a match."""
+    """Receiver of requests without a match.
+
+    Attributes:
+        paths: gets patterns of paths, which apply to responses at once.
+    """
+
+    paths: PathPairs
 
     def learn(self, number: int, recorded: Subject, live: Subject, differences: Sequence[Difference], /) -> bool:
         """Return True if the recorded request differs only in what looks volatile: its response is replayed."""

@@ -75,6 +75,7 @@ class Api(NamedTuple):
     volatile: tuple[Volatile, ...]
     repeats: bool
     of_headers: bool
+    pieces: tuple[tuple[str, ...], ...]
 
     def at(self, path: str) -> Api:
         """Return this API with the parts that are volatile at a path."""
@@ -102,11 +103,16 @@ class KnownApis:
 
     Args:
         entries: content of the file.
+
+    Attributes:
+        apis: in the order of the file.
+        pieces: pointers to texts in events of streams, of all APIs.
     """
 
     def __init__(self, entries: Iterable[Mapping[str, object]]) -> None:
         self.apis = [_api(entry) for entry in entries]
         anywhere = [api for api in self.apis if api.path is None and api.host is None]
+        self.pieces = tuple(dict.fromkeys(tokens for api in self.apis for tokens in api.pieces))
         self._of_headers = [api for api in anywhere if api.of_headers]
         self._by_member = [api for api in anywhere if api.has]
         self._members = frozenset(name for api in self._by_member for names in api.has for name in names.split("|"))
@@ -176,6 +182,7 @@ def _api(entry: Mapping[str, object]) -> Api:
         tuple(volatile),
         bool(entry.get("repeats")),
         all(tokens[0] == "headers" for item in volatile for tokens in item.at),
+        tuple(tuple(parts(pointer)) for pointer in entry.get("pieces", ())),  # type: ignore[attr-defined]
     )
 
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from .interaction import Call, Interaction
     from .interaction_store import InteractionStore
-    from .responses import Live
+    from .request_matching import PathPairs
     from .sanitizer import Sanitizer
     from .server import ChildConnection
 
@@ -32,14 +32,23 @@ class Playback:
 
     Args:
         cleaner: cleans live requests as the recorder has cleaned the recorded ones.
-        live: replaces placeholders in recorded paths by paths of this machine.
+        live: replaces recorded paths, and placeholders, by paths of this machine.
+        paths: those that are found in requests.
     """
 
-    def __init__(self, store: InteractionStore, hosts: Mapping[str, object], cleaner: Sanitizer, live: Live) -> None:
+    def __init__(
+        self,
+        store: InteractionStore,
+        hosts: Mapping[str, object],
+        cleaner: Sanitizer,
+        live: Sanitizer,
+        paths: PathPairs | None = None,
+    ) -> None:
         self._store = store
         self._hosts = hosts
         self.cleaner = cleaner
         self._live = live
+        self._paths = paths
         self._connections: dict[int, PlayedConnection] = {}
         self._ended: dict[int, dict[str, object]] = {}  # reasons why connections were closed
         self.misses: list[str] = []
@@ -171,6 +180,8 @@ class Playback:
             self._miss(recorded, call)
             return PlayedResponse(iter([refusal(recorded, request.method)]), end=False)
         self.count += 1
+        if self._paths is not None:
+            self._paths.observe(recorded, request)
         error = dict(recorded.error) if recorded.error else None
         if error and error.get("type") in SILENT:
             if not recorded.status:

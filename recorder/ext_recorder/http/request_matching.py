@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from ext_recorder.errors import UsageError
-from ext_recorder.messages.comparison_rules import Mask
+from ext_recorder.messages.comparison_rules import Mask, pattern_of
 from ext_recorder.messages.json_values import differences, join, without
+from ext_recorder.messages.path_bindings import Substitution
 from ext_sdk.core.text import cut
 from ext_sdk.core.wire.json_pointer import MISSING, parts, resolve
 
@@ -25,7 +26,7 @@ from .interaction import ENCODINGS, decoded
 from .known_apis import Parts, known_apis
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from .interaction import Body, Interaction
 
@@ -45,6 +46,7 @@ class RequestRules:
     Args:
         ignore: values of `--ignore`: [METHOD [PATH]] POINTER. PATH may have `*` in it.
         mask: values of `--mask`.
+        path: further masks: paths, which responses contain as the program has sent them.
         match_on: values of `--match-on`: words and pointers; () for method, URI and body.
         strict: refuse pointers that are not about requests; else leave them out: they are about messages.
         exact: compare what known APIs send differently each time, too.
@@ -52,7 +54,7 @@ class RequestRules:
     Attributes:
         any_server: the host or the port of a server does not count.
         are_custom: the user has changed something.
-        exact: as given.
+        path, exact: as given.
         with_headers: all headers are compared.
 
     Raises:
@@ -65,10 +67,12 @@ class RequestRules:
         mask: Iterable[str] = (),
         match_on: Iterable[str] = (),
         *,
+        path: Iterable[str] = (),
         strict: bool = False,
         exact: bool = False,
     ) -> None:
-        ignore, mask, match_on = tuple(ignore), tuple(mask), tuple(match_on)
+        self.path = tuple(path)
+        ignore, mask, match_on = tuple(ignore), (*mask, *self.path), tuple(match_on)
         self.are_custom = bool(ignore or mask) or match_on not in {(), MATCH_ON}
         self.exact = exact
         self._ignored: list[tuple[str, str, str]] = []
@@ -148,6 +152,57 @@ def _is_of_request(option: str, entry: str, pointer: str, *, strict: bool) -> bo
 def _lowered(pointer: str) -> str:
     """Return a pointer with the name of a header as it is compared."""
     return pointer.lower() if pointer.startswith("/headers/") else pointer
+
+
+class PathPairs:
+    """Paths that differ from run to run: those of the recording, with those of this run, as far as requests have them.
+
+    Args:
+        patterns: as of masks.
+    """
+
+    def __init__(self, patterns: Iterable[str] = ()) -> None:
+        self._patterns: list[re.Pattern[str]] = []
+        self._live: dict[str, str] = {}
+        self._table = Substitution({}, json=False)
+        for pattern in patterns:
+            self.add(pattern)
+
+    def add(self, pattern: str) -> None:
+        """Add a pattern."""
+        self._patterns.append(pattern_of(pattern))
+
+    def observe(self, recorded: Interaction, live: Interaction) -> None:
+        """Compare a request with the recorded one that it matches."""
+        if not self._patterns:
+            return
+        before = dict(self._live)
+        texts = list(zip(_texts(recorded), _texts(live), strict=False))
+        for pattern in self._patterns:
+            for one, other in texts:
+                left, right = pattern.findall(one), pattern.findall(other)
+                if len(left) == len(right):
+                    self._live.update((old, new) for old, new in zip(left, right, strict=True) if old != new)
+        if self._live != before:
+            self._table = Substitution(self._live, json=False)
+
+    def to_live(self, data: bytes) -> bytes:
+        """Return recorded data with the paths of this run."""
+        return self._table.apply(data)
+
+
+def _texts(request: Interaction) -> Iterator[str]:
+    """Yield the texts of a request, in an order that does not depend on that of its members."""
+    yield unquote(request.uri)
+    todo = [_content(request, digest_long=True)]
+    while todo:
+        value = todo.pop()
+        if isinstance(value, str):
+            yield value
+        elif isinstance(value, dict):
+            todo += [value[name] for name in sorted(value)]
+        elif isinstance(value, list):
+            todo += value
 
 
 PLACEHOLDER = re.compile(r"\[redacted:[^\]\s]*\]|%5Bredacted%3A[^\]\s]*?%5D", re.IGNORECASE)
@@ -293,7 +348,7 @@ def _content(request: Interaction, *, digest_long: bool) -> object:
     data = _decoded(body, encoding) if encoding in ENCODINGS else body.whole()
     if kind.strip().lower() == "multipart/form-data":
         return _hidden(data.replace(boundary, b"boundary") if boundary else data)
-    if kind.strip().lower() == "application/x-www-form-urlencoded":
+    if kind.strip().lower() == "application/x-www-form-urlencoded" and data[:1] not in {b"{", b"["}:  # JSON of curl
         fields = parse_qsl(_hidden(data).decode("utf-8", "replace"), keep_blank_values=True)
         return _Fields(list(field) for field in sorted(fields))
     try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from itertools import chain
 from typing import NamedTuple
 
@@ -11,14 +12,14 @@ import h11
 from .http1_observer import request_of
 from .inject.ext_recorder_agent.channel import HELLO
 from .interaction import HEAD_LIMIT, Body, Interaction
+from .sanitizer import resized
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Iterable, Iterator
 
     from .interaction import Call, Headers
-
-    Live = Callable[[bytes], bytes]
+    from .sanitizer import Sanitizer
 
 PIECE = 65_536
 
@@ -47,17 +48,23 @@ class PlayedResponse(NamedTuple):
     recorded: Interaction | None = None
 
 
-def response(recorded: Interaction, method: str, live: Live, *, failed: bool) -> PlayedResponse:
+def response(recorded: Interaction, method: str, live: Sanitizer, *, failed: bool) -> PlayedResponse:
     """Return a recorded response in the form to send.
 
     Args:
         live: replaces placeholders in recorded paths by paths of this machine.
         failed: the response was not ended by the server.
     """
-    headers = [(name, live(value.encode()).decode()) for name, value in recorded.headers]
+    headers = [(name, live.text(value)) for name, value in recorded.headers]
     body = recorded.body or Body()
-    if body.size <= HEAD_LIMIT and (changed := live(data := body.whole())) != data:
-        body = Body(changed)
+    changed: Body | None = body
+    if body.size <= HEAD_LIMIT:
+        with suppress(ValueError):  # in an encoding that is not known
+            changed = live.body(body, headers)
+    chunks = recorded.chunks
+    if changed is not None and changed is not body:
+        chunks = resized(chunks, body, changed)
+        body = changed
         headers = [(n, str(body.size) if n.lower() == "content-length" else v) for n, v in headers]
     framing = {name.lower(): value.lower() for name, value in headers}
     has_body = method != "HEAD" and recorded.status not in NO_BODY
@@ -65,10 +72,10 @@ def response(recorded: Interaction, method: str, live: Live, *, failed: bool) ->
     end = failed or (open_ended and not is_tunnel(recorded, method)) or asks_to_close(headers)
     end = end or (recorded.http_version == "1.0" and "keep-alive" not in framing.get("connection", ""))
     sent = body if has_body else None
-    pieces = _bytes(recorded, headers, sent, whole=not failed)
+    pieces = _bytes(recorded, headers, sent, chunks, whole=not failed)
     if recorded.reads:
         head = next(pieces)
-        length = len(head) + _framed_length(recorded, headers, sent, whole=not failed)
+        length = len(head) + _framed_length(chunks, headers, sent, whole=not failed)
         return PlayedResponse(_pieces(chain([head], pieces), recorded.reads, length), end, piecewise=True)
     if body.size <= PIECE:  # it was read at once
         return PlayedResponse(iter([b"".join(pieces)]), end)
@@ -85,7 +92,9 @@ def asks_to_close(headers: Headers) -> bool:
     return any(name.lower() == "connection" and "close" in value.lower() for name, value in headers)
 
 
-def _bytes(recorded: Interaction, headers: Headers, body: Body | None, *, whole: bool) -> Iterator[bytes]:
+def _bytes(
+    recorded: Interaction, headers: Headers, body: Body | None, chunks: list[int], *, whole: bool
+) -> Iterator[bytes]:
     lines = [
         f"HTTP/{recorded.http_version} {recorded.status} {recorded.reason}",
         *(f"{name}: {value}" for name, value in headers),
@@ -96,7 +105,7 @@ def _bytes(recorded: Interaction, headers: Headers, body: Body | None, *, whole:
     if not _is_chunked(headers):
         yield from body.pieces()
         return
-    for chunk in _chunks(body, recorded.chunks):
+    for chunk in _chunks(body, chunks):
         yield b"%x\r\n%b\r\n" % (len(chunk), chunk)
     if whole:
         yield b"0\r\n\r\n"
@@ -120,12 +129,12 @@ def _is_chunked(headers: Headers) -> bool:
     return any(name.lower() == "transfer-encoding" and "chunked" in value.lower() for name, value in headers)
 
 
-def _framed_length(recorded: Interaction, headers: Headers, body: Body | None, *, whole: bool) -> int:
+def _framed_length(chunks: list[int], headers: Headers, body: Body | None, *, whole: bool) -> int:
     """Return the length of a body as `_bytes` sends it. Its content is not read if the lengths of chunks are known."""
     if body is None or not _is_chunked(headers):
         return 0 if body is None else body.size
-    known = sum(recorded.chunks) == body.size
-    sizes: Iterable[int] = recorded.chunks if known else map(len, body.pieces())
+    known = sum(chunks) == body.size
+    sizes: Iterable[int] = chunks if known else map(len, body.pieces())
     return sum(len(f"{size:x}") + size + 4 for size in sizes) + (5 if whole else 0)
 
 

@@ -1,21 +1,30 @@
-"""Sanitizer: removes secrets and paths of the machine from an interaction before it is written."""
+"""Sanitizer: removes secrets and paths of the machine from an interaction before it is written.
+
+Models stream a text in pieces, an event for each, so a path or a secret may be in several events. The first event that
+contains a part of it gets the replacement, the others omit their part. Texts of known APIs are examined as a whole;
+secrets are also found in the events of other servers, if consecutive events differ in one text (`SplitSecrets`).
+"""
 
 from __future__ import annotations
 
 import json
 import re
 from base64 import b64decode, b64encode
+from bisect import bisect_right
 from collections import deque
-from typing import TYPE_CHECKING
+from contextlib import suppress
+from itertools import accumulate, pairwise
+from typing import TYPE_CHECKING, NamedTuple
 
 from ext_recorder.record.split_secrets import SplitSecrets, StreamedText, may_be_delta
 from ext_sdk.core.wire.frames import Frame
 
 from .http1_observer import SWITCHING
 from .interaction import ENCODINGS, Body, collected, decoded, encoded
+from .known_apis import known_apis
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from ext_recorder.record.split_secrets import Replacements
 
@@ -28,6 +37,8 @@ WINDOW = 1024 * 1024  # bytes of longer content examined together
 HELD_BACK = 16 * 1024  # bytes of the previous window: a secret may begin in one window and end in the next
 GZIP = b"\x1f\x8b"
 EVENT_DATA = re.compile(rb"(data: ?)(\{.*\})(\r?\n)")  # line of server-sent events that may be a piece of a text
+STREAMS = ("text/event-stream", "application/x-ndjson", "application/jsonl", "application/json-seq")
+INDEXES = ("index", "output_index", "content_index", "item_id")  # members that distinguish texts of one stream
 
 
 class Sanitizer:
@@ -74,14 +85,14 @@ class Sanitizer:
         interaction.request_body = self.body(interaction.request_body, interaction.request_headers)
         interaction.reason = self.text(interaction.reason)
         interaction.headers = self.headers(interaction.headers)
-        before = interaction.body.size if interaction.body is not None else 0
+        before = interaction.body
         if interaction.status == SWITCHING:
-            interaction.body = self._messages(interaction.body)
+            interaction.body = self._messages(before)
         else:
-            interaction.body = self.body(interaction.body, interaction.headers)
-        if interaction.body is not None and interaction.body.size != before:
-            interaction.chunks = []
-            interaction.headers = with_length(interaction.headers, before, interaction.body.size)
+            interaction.body = self.body(before, interaction.headers)
+        if before is not None and interaction.body is not None and interaction.body.size != before.size:
+            interaction.chunks = resized(interaction.chunks, before, interaction.body)
+            interaction.headers = with_length(interaction.headers, before.size, interaction.body.size)
 
     def body(self, body: Body | None, headers: Headers) -> Body | None:
         """Return a body without secrets, also in compressed content; the same object if there are none."""
@@ -89,18 +100,31 @@ class Sanitizer:
             return body
         codings = [value.strip().lower() for name, value in headers if name.lower() == "content-encoding"]
         encoding = codings[0] if codings else ""
+        kind = next((value.lower() for name, value in headers if name.lower() == "content-type"), "")
+        if kind.startswith(STREAMS) and body.size <= WHOLE:
+            body = self._stream(body, encoding)
         if encoding in {"", "identity"}:
             # A compressed file without a Content-Encoding may contain secrets, too.
-            is_gzip = next(body.pieces()).startswith(GZIP)
-            if is_gzip:
+            if next(body.pieces()).startswith(GZIP):
                 return self._compressed(body, "gzip")
-            is_stream = any(
-                name.lower() == "content-type" and value.startswith("text/event-stream") for name, value in headers
-            )
-            return self._events(self._plain(body)) if is_stream and self._replacements else self._plain(body)
+            body = self._plain(body)
+            return self._events(body) if self._replacements and kind.startswith("text/event-stream") else body
         if encoding not in ENCODINGS or len(codings) > 1 or "," in encoding:
             raise ValueError(f"a body in {', '.join(codings)}, which cannot be searched for secrets")
         return self._compressed(body, encoding)
+
+    def _stream(self, body: Body, encoding: str) -> Body:
+        """Return a stream without secrets in texts that a known API sends in pieces; the same object if there are none."""
+        if encoding not in ENCODINGS:
+            data = body.whole()
+            clean = with_whole_texts(data, self._clean)
+            return body if clean is data else Body(clean)
+        try:
+            data = b"".join(decoded(body.pieces(), encoding))
+        except ValueError:  # not in the declared encoding
+            return body
+        clean = with_whole_texts(data, self._clean)
+        return body if clean is data else collected(encoded(iter([clean]), encoding))
 
     def _plain(self, body: Body) -> Body:
         if body.size <= WHOLE:
@@ -248,6 +272,21 @@ def with_length(headers: Headers, before: int, after: int) -> Headers:
     ]
 
 
+def resized(sizes: Sequence[int], before: Body, after: Body) -> list[int]:
+    """Return the sizes of chunks after a change, so that each chunk ends in the same line; [] if they are not known."""
+    if sum(sizes) != before.size or max(before.size, after.size) > WHOLE:
+        return []
+    old, new = ([0, *(match.end() for match in re.finditer(b"\n", body.whole()))] for body in (before, after))
+    if len(old) != len(new):
+        return []
+    ends = [0]
+    for end in accumulate(sizes):
+        line = bisect_right(old, end) - 1
+        limit = new[line + 1] if line + 1 < len(new) else after.size
+        ends.append(after.size if end == before.size else min(new[line] + end - old[line], limit))
+    return [later - sooner for sooner, later in pairwise(ends) if later > sooner]
+
+
 def _gathered(pieces: Iterable[bytes]) -> Iterator[bytes]:
     """Yield windows; the first is large, so that most contents are a single window."""
     gathered = bytearray()
@@ -260,3 +299,79 @@ def _gathered(pieces: Iterable[bytes]) -> Iterator[bytes]:
             size = WINDOW
     if gathered:
         yield bytes(gathered)
+
+
+class _Piece(NamedTuple):
+    """Piece of a text: the line of its event, and the member that contains it."""
+
+    line: int
+    holder: dict[str, object]
+    name: str
+
+    @property
+    def text(self) -> str:
+        return str(self.holder[self.name])
+
+
+def with_whole_texts(data: bytes, change: Clean) -> bytes:
+    """Change the texts that the events of a stream send in pieces. Return the same object if nothing changes."""
+    lines = data.split(b"\n")
+    events: dict[int, object] = {}
+    texts: dict[tuple[object, ...], list[_Piece]] = {}
+    for number, line in enumerate(lines):
+        at = line.find(b"{")
+        if at >= 0 and line[:at].strip() in {b"", b"data:"}:
+            with suppress(ValueError, RecursionError):
+                events[number] = json.loads(line[at:])
+                for tokens in known_apis().pieces:
+                    _collect(events[number], tokens, number, texts, tokens)
+    changed: set[int] = set()
+    for pieces in texts.values():
+        before = "".join(piece.text for piece in pieces)
+        after = change(before.encode("utf-8", "surrogatepass")).decode("utf-8", "surrogatepass")
+        if len(pieces) > 1 and after != before:
+            _distribute(pieces, before, after)
+            changed.update(piece.line for piece in pieces)
+    if not changed:
+        return data
+    for number in changed:
+        line = lines[number]
+        end = b"\r" if line.endswith(b"\r") else b""
+        lines[number] = line[: line.find(b"{")] + json.dumps(events[number], separators=(",", ":")).encode() + end
+    return b"\n".join(lines)
+
+
+def _collect(
+    value: object,
+    tokens: Sequence[str],
+    line: int,
+    texts: dict[tuple[object, ...], list[_Piece]],
+    key: tuple[object, ...],
+) -> None:
+    """Collect the pieces of an event at a pointer, by text."""
+    name, *rest = tokens
+    if isinstance(value, list) and name == "*":
+        for item in value:
+            _collect(item, rest, line, texts, key)
+    elif isinstance(value, dict) and name in value:
+        key = (*key, *(value.get(index) for index in INDEXES))
+        if rest:
+            _collect(value[name], rest, line, texts, key)
+        elif isinstance(value[name], str):
+            texts.setdefault(key, []).append(_Piece(line, value, name))
+
+
+def _distribute(pieces: Sequence[_Piece], before: str, after: str) -> None:
+    """Write a changed text into its pieces: what has changed into the first one that it concerns."""
+    most = min(len(before), len(after))
+    start = next((at for at in range(most) if before[at] != after[at]), most)
+    kept = next((at for at in range(most - start) if before[-1 - at] != after[-1 - at]), most - start)
+    end, middle = len(before) - kept, after[start : len(after) - kept]
+    at = 0
+    for piece in pieces:
+        text = piece.text
+        begin, at = at, at + len(text)
+        new = text[: max(0, start - begin)]
+        if middle and (at > start or piece is pieces[-1]):
+            new, middle = new + middle, ""
+        piece.holder[piece.name] = new + (text[max(0, end - begin) :] if at > end else "")

@@ -158,6 +158,7 @@ def replay(
     without_clients()
     from .interaction_store import InteractionStore
     from .playback import EXPLAINED, Playback
+    from .request_matching import PathPairs
 
     document = open_document(path)
     neutral = {name: str(value) for name, value in document.mapping("bindings").items()}
@@ -169,7 +170,11 @@ def replay(
     clocks = _clocks(document.values.get("clock"))
     store = InteractionStore(document.file or document.interactions, clocks, document.mapping("servers"), matching)
     store.learner = learner
-    playback = Playback(store, document.mapping("hosts"), cleaner, lambda data: bindings.to_live(data, json=False))
+    paths = PathPairs(matching.path if matching is not None else ())
+    if learner is not None:
+        learner.paths = paths
+    live = Sanitizer(lambda data: paths.to_live(bindings.to_live(data, json=False)))
+    playback = Playback(store, document.mapping("hosts"), cleaner, live, paths)
     playback.misses = misses
     epoch = document.values.get("epoch")
     start = epoch if isinstance(epoch, int) else 0

@@ -151,6 +151,21 @@ PRESETS = {
 }
 
 
+def pattern_of(entry: str) -> re.Pattern[str]:
+    """Return the pattern of a value of `--mask`: a regular expression, or a preset. Raises UsageError."""
+    import re
+
+    preset = PRESETS.get(entry[1:]) if entry.startswith("@") else None
+    if entry.startswith("@") and preset is None:
+        names = ", ".join(f"@{name}" for name in PRESETS)
+        expected = f"expected a regular expression or one of {names}; for a text with @ write [@]"
+        raise UsageError(f"--mask {entry}: {expected}")
+    try:
+        return re.compile(preset.pattern if preset else entry)
+    except re.error as error:
+        raise UsageError(f"--mask {entry}: not a regular expression: {error}") from None
+
+
 class Mask:
     """Ignored parts of texts: those that a regular expression or a preset (`@uuid`) matches.
 
@@ -164,22 +179,12 @@ class Mask:
     __slots__ = ("_numbers", "_texts")
 
     def __init__(self, entries: Iterable[str]) -> None:
-        import re
-
         self._texts: list[re.Pattern[str]] = []
         self._numbers: list[re.Pattern[str]] = []
         for entry in entries:
-            preset = PRESETS.get(entry[1:]) if entry.startswith("@") else None
-            if entry.startswith("@") and preset is None:
-                names = ", ".join(f"@{name}" for name in PRESETS)
-                expected = f"expected a regular expression or one of {names}; for a text with @ write [@]"
-                raise UsageError(f"--mask {entry}: {expected}")
-            try:
-                pattern = re.compile(preset.pattern if preset else entry)
-            except re.error as error:
-                raise UsageError(f"--mask {entry}: not a regular expression: {error}") from None
+            pattern = pattern_of(entry)
             self._texts.append(pattern)
-            if preset and preset.numbers:
+            if entry.startswith("@") and PRESETS[entry[1:]].numbers:
                 self._numbers.append(pattern)
 
     @classmethod

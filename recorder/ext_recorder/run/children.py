@@ -71,7 +71,8 @@ class ChildOptions:
     def with_rules(self, rules: Iterable[tuple[str, str]]) -> ChildOptions:
         """Return these options with the rules of a recording: names of options, and a value."""
         values = dict(self.values)
-        for option, value in rules:
+        for name, value in rules:
+            option = "mask" if name == "path" else name
             values[option] = (*values.get(option, ()), value)
         return ChildOptions(self.wrap, self.real, self.only, values)
 

@@ -4,7 +4,10 @@ They are in the header, after `rules:`, each with a comment:
 
     rules:
     # POST /v1/messages /body/system: a path: recorded …in /tmp/task-x1, now …in /tmp/task-k8
-    - mask: '@tmp'
+    - path: '@tmp'
+
+`ignore` and `mask` have the values of these options. `path` is a mask for paths: responses contain the path that the
+command has sent, so that an agent works in its own folder.
 
 A rule is proposed only if everything in which a request differs from the closest recorded one looks volatile: dates,
 UUIDs, counters, paths, ports and random texts. It never applies before it is in the header.
@@ -19,8 +22,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import yaml
 
 from ext_recorder.errors import CassetteError, UsageError
-from ext_recorder.http.request_matching import RequestRules
-from ext_recorder.messages.comparison_rules import PRESETS, Mask
+from ext_recorder.http.request_matching import PathPairs, RequestRules
+from ext_recorder.messages.comparison_rules import PRESETS, IgnoredPlaces, Mask
 from ext_sdk.core.atomic import atomic_write
 from ext_sdk.core.text import counted, cut
 from ext_sdk.core.wire.json_pointer import parts
@@ -32,7 +35,8 @@ if TYPE_CHECKING:
     from ext_recorder.http.request_matching import Difference, Subject
 
 KEY = "rules"
-TITLE = f"{KEY}:  # of `run --learn`, to be reviewed: --ignore and --mask of each replay\n"
+TITLE = f"{KEY}:  # of `run --learn`, to be reviewed\n"
+OPTIONS = ("ignore", "mask", "path")
 SHOWN = 120  # characters of a difference in a comment
 CONTEXT, LEAST_CONTEXT = 24, 2  # characters before a masked part
 GAP = 4  # characters between two parts that are masked as one
@@ -55,8 +59,8 @@ class Rule(NamedTuple):
     """One rule.
 
     Attributes:
-        option: ignore or mask.
-        value: as of this option.
+        option: ignore, mask or path.
+        value: pointer or pattern.
     """
 
     option: str
@@ -80,15 +84,30 @@ def rules_of(values: object, path: Path) -> tuple[Rule, ...]:
     rules = []
     for entry in values if isinstance(values, list) else [values] if values else []:
         pairs = list(entry.items()) if isinstance(entry, dict) else []
-        if len(pairs) != 1 or pairs[0][0] not in {"ignore", "mask"} or not isinstance(pairs[0][1], str):
-            expected = "expected a list of `ignore: POINTER` and `mask: PATTERN`, with the values of these options"
+        if len(pairs) != 1 or pairs[0][0] not in OPTIONS or not isinstance(pairs[0][1], str):
+            expected = "expected a list of `ignore: POINTER`, `mask: PATTERN` and `path: PATTERN`"
             raise CassetteError(path, 0, f"{KEY}: {expected}; found {cut(str(entry), SHOWN)}")
         rules.append(Rule(*pairs[0]))
     try:
-        RequestRules(of_option(rules, "ignore"), of_option(rules, "mask"), strict=True)
+        request_rules(rules)
     except UsageError as error:
         raise CassetteError(path, 0, f"{KEY}: {error}") from None
     return tuple(rules)
+
+
+def request_rules(
+    rules: Iterable[Rule],
+    ignore: Iterable[str] = (),
+    mask: Iterable[str] = (),
+    match_on: Iterable[str] = (),
+    *,
+    exact: bool = False,
+) -> RequestRules:
+    """Return the rules for equal requests: those of a recording, and values of options. Raises UsageError."""
+    rules = tuple(rules)
+    IgnoredPlaces("ignore", of_option(rules, "ignore"))  # checks them
+    ignore, mask = (*ignore, *of_option(rules, "ignore")), (*mask, *of_option(rules, "mask"))
+    return RequestRules(ignore, mask, match_on, path=of_option(rules, "path"), exact=exact)
 
 
 def of_option(rules: Iterable[Rule], option: str) -> tuple[str, ...]:
@@ -136,9 +155,13 @@ class Learner:
     Args:
         header: of the recording.
         known: its rules.
+
+    Attributes:
+        paths: gets patterns of paths, so that the command continues in its own folder.
     """
 
     def __init__(self, header: Path, known: Iterable[Rule]) -> None:
+        self.paths = PathPairs()
         self._header = header
         self._known = frozenset(known)
         self._learned: dict[Rule, str] = {}
@@ -156,8 +179,10 @@ class Learner:
                 text = cut(" ".join(difference.text.split()), SHOWN)
                 found.setdefault(rule, f"{where} (interaction {number}) {text}: {kind}")
         for rule, reason in found.items():
-            if rule not in self._known:
-                self._learned.setdefault(rule, reason)
+            if rule not in self._known and rule not in self._learned:
+                self._learned[rule] = reason
+                if rule.option == "path":
+                    self.paths.add(rule.value)
         self._replayed += 1
         return bool(differences)
 
@@ -196,7 +221,8 @@ def _proposals(difference: Difference, method: str, path: str) -> Iterator[Propo
         if whole and difference.pointer != "/path":
             yield Proposal(ignored, proposals[0].kind)
         else:
-            yield from (Proposal(Rule("mask", proposal.pattern), proposal.kind) for proposal in proposals)
+            for pattern, kind in proposals:
+                yield Proposal(Rule("path" if kind.endswith("path") else "mask", pattern), kind)
     elif isinstance(recorded, int | float) and isinstance(live, int | float) and type(recorded) is type(live):
         mask, (*_, name) = Mask(["@epoch"]), parts(difference.pointer)
         words = re.findall(r"[A-Z]?[a-z]+|[A-Z]+", name)

@@ -24,10 +24,10 @@ from ext_recorder.http.proxy.client import Entry
 from ext_recorder.http.proxy.service import BUNDLE_FILE, CA_FILE, JAVA_FILE, McpFiles, ProxyOptions, open_listener
 from ext_recorder.http.proxy.upstream import ParentProxies
 from ext_recorder.http.reader import end_values
-from ext_recorder.http.request_matching import RequestRules
 from ext_recorder.http.traffic_counts import Traffic
 from ext_recorder.http.worker_context import KUBECONFIG, Origin
 from ext_recorder.messages.matcher import MATCH_ON
+from ext_recorder.messages.path_bindings import IfKnown, is_bindable
 from ext_recorder.messages.redaction import Redaction
 from ext_recorder.posix.child import EXIT_NOT_EXECUTABLE, EXIT_NOT_FOUND, CommandError, exit_like, exit_status
 from ext_recorder.posix.signals import Signals, signal_name
@@ -38,7 +38,7 @@ from .children import CLAIMS, HTTP_STARTS, REPORT, ChildOptions, Children
 from .environment import base_urls, kept_variables, open_ports, user_bundles, variables
 from .folder import UNKNOWN, RecordingFolder, same_command, traffic_of
 from .kubeconfig import Kubeconfig, of_environment
-from .learn import Learner, of_option, rules_of
+from .learn import Learner, of_option, request_rules, rules_of
 from .offline import isolate, remark
 from .wrap import Wrapping
 
@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from typing import NoReturn
 
     from ext_recorder.http.proxy.service import Listener
+    from ext_recorder.http.request_matching import RequestRules
     from ext_recorder.http.worker_context import WorkerContext, WorkerOutcome
 
     from .environment import BaseUrl
@@ -57,6 +58,7 @@ Result = TypeVar("Result")
 
 EXIT_DIFFERS = 3  # the traffic differed from the recorded one
 EXIT_INCOMPLETE = 3  # the command ended well, but was not recorded
+WORKING = "cwd"  # binding of the working directory
 SHOWN = 12  # endpoints in the summary
 # Signals by which users, terminals and CI systems interrupt a command.
 INTERRUPTING = frozenset({signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGKILL})
@@ -86,10 +88,16 @@ class RunOptions(NamedTuple):
     children: ChildOptions = ChildOptions()
     pass_through: tuple[str, ...] = ()
 
+    @property
+    def bindings(self) -> dict[str, str]:
+        """Return the paths that are replaced in recordings: those of `--bind`, and the working directory."""
+        folder = os.getcwd()  # noqa: PTH109
+        is_bound = folder.count("/") > 1 and is_bindable(folder) and folder != os.environ.get("HOME")
+        return {**({WORKING: IfKnown(folder)} if is_bound else {}), **self.bind}
+
     def matching(self, rules: Sequence[Rule] = ()) -> RequestRules:
         """Return the rules for equal requests, with those of a recording. Raises UsageError."""
-        ignore, mask = (*self.ignore, *of_option(rules, "ignore")), (*self.mask, *of_option(rules, "mask"))
-        return RequestRules(ignore, mask, self.match_on, exact=self.exact)
+        return request_rules(rules, self.ignore, self.mask, self.match_on, exact=self.exact)
 
 
 def run(path: str, command: Sequence[str], options: RunOptions) -> NoReturn:
@@ -146,7 +154,7 @@ def _record(folder: RecordingFolder, command: Sequence[str], options: RunOptions
         return record(
             context,
             traffic_of(partial),
-            options.bind,
+            options.bindings,
             redaction,
             Origin(__version__, started, None),
             proxy=session.proxy,
@@ -239,7 +247,7 @@ def _replay(folder: RecordingFolder, command: Sequence[str], options: RunOptions
         outcome = replay(
             context,
             path,
-            options.bind,
+            options.bindings,
             redaction,
             matching=matching,
             misses=misses,

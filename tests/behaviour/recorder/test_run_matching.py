@@ -38,6 +38,25 @@ print(answer, ask([*first, {"role": "assistant", "content": answer}, {"role": "u
 """
 
 
+# An agent that prints what the model streams, as its client puts it together.
+STREAMING = """
+import json, os, urllib.request
+body = {"model": "m", "messages": [], "system": f"cwd {os.getcwd()} task {os.environ['TASK']}"}
+request = urllib.request.Request(os.environ["ANTHROPIC_BASE_URL"] + "/v1/messages", json.dumps(body).encode())
+for line in urllib.request.urlopen(request):
+    if line.startswith(b"data:"):
+        print(json.loads(line[5:])["delta"]["text"], end="")
+"""
+
+
+def _stream(handler: Handler, asked: Asked) -> None:
+    """Stream the paths of the prompt in pieces of five characters."""
+    text = f"Wrote {json.loads(asked.body)['system'].replace(' ', '/a.txt ')}/b.txt."
+    pieces = [text[at : at + 5] for at in range(0, len(text), 5)]
+    events = [{"type": "content_block_delta", "index": 0, "delta": {"text": piece}} for piece in pieces]
+    handler.answer(200, "".join(f"data: {json.dumps(event)}\n\n" for event in events), {"Content-Type": EVENTS})
+
+
 def _model(handler: Handler, asked: Asked) -> None:
     handler.answer(200, json.dumps({"content": [{"text": f"answer {asked.number}"}]}))
 
@@ -49,12 +68,12 @@ def model() -> Iterator[str]:
 
 
 class Result:
-    """Result of a run of the agent."""
+    """Result of a run of an agent."""
 
-    def __init__(self, folder: Path, model: str, *options: str, **environ: str) -> None:
+    def __init__(self, folder: Path, model: str, *options: str, agent: str = AGENT, **environ: str) -> None:
         environ = {"ANTHROPIC_BASE_URL": model, "TASK": "/tmp/task-x1", "DAY": "2026-11-22"} | environ
         done = subprocess.run(
-            [*RECORDER, "run", *options, "rec", "--", sys.executable, "-c", AGENT],
+            [*RECORDER, "run", *options, "rec", "--", sys.executable, "-c", agent],
             cwd=folder,
             env=os.environ | environ,
             capture_output=True,
@@ -65,6 +84,7 @@ class Result:
         self.code, self.out, self.err = done.returncode, done.stdout, done.stderr
 
 
+EVENTS = "text/event-stream"
 OTHER = {"TASK": "/tmp/task-k8", "DAY": "2026-12-24"}
 
 
@@ -100,7 +120,7 @@ def test_learned_rules_apply_to_later_replays_and_recordings(tmp_path: Path, mod
     assert "2 rules written to rec/recording.yaml: review" in learning.err
     text = header.read_text()
     assert text.startswith(before)
-    assert yaml.safe_load(text)["rules"] == [{"mask": "@date"}, {"mask": "@tmp"}]
+    assert yaml.safe_load(text)["rules"] == [{"mask": "@date"}, {"path": "@tmp"}]
     assert "# POST /v1/messages" in text
 
     replayed = Result(tmp_path, model, "--mode", "none", TASK="/tmp/another", DAY="2027-01-01")
@@ -112,7 +132,7 @@ def test_learned_rules_apply_to_later_replays_and_recordings(tmp_path: Path, mod
     assert "/body/messages/0/content: recorded list the files, now delete the files" in other.err
 
     assert Result(tmp_path, model, "--mode", "all").code == 0
-    assert yaml.safe_load(header.read_text())["rules"] == [{"mask": "@date"}, {"mask": "@tmp"}]
+    assert yaml.safe_load(header.read_text())["rules"] == [{"mask": "@date"}, {"path": "@tmp"}]
     assert "# POST /v1/messages" in header.read_text()
 
 
@@ -135,3 +155,20 @@ def test_learning_requires_a_recording_and_valid_rules(tmp_path: Path, model: st
     invalid = Result(tmp_path, model)
     assert invalid.code == 2
     assert "rec/recording.yaml: rules: expected a list of" in invalid.err
+
+
+def test_paths_that_a_model_streams_in_pieces_are_those_of_the_replay(tmp_path: Path) -> None:
+    one, other = tmp_path / "one", tmp_path / "other"
+    one.mkdir()
+    with Stub(default=_stream) as stub:
+        recorded = Result(one, stub.url(""), agent=STREAMING)
+        url = stub.url("")
+    assert f"{one}/a.txt" in recorded.out
+    assert "/tmp/task-x1/b.txt." in recorded.out
+    assert str(one) not in (one / "rec" / "traffic.http.yaml").read_text()
+    header = one / "rec" / "recording.yaml"
+    header.write_text(f"{header.read_text()}rules: [path: '@tmp']\n")
+    one.rename(other)
+    replayed = Result(other, url, "--mode", "none", agent=STREAMING, TASK="/tmp/task-k8")
+    assert replayed.code == 0, replayed.err
+    assert replayed.out == recorded.out.replace(str(one), str(other)).replace("task-x1", "task-k8")

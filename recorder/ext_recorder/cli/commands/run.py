@@ -144,7 +144,7 @@ What is known to differ in each run need not match, such as session ids in reque
 docs/reference/http-apis.md, and --exact. For other differences, --learn proposes rules. It answers a request that
 differs only in dates, UUIDs, counters, paths, ports and random texts by the response of the closest recorded one,
 reports it, and exits with 3. The rules are then in recording.yaml, each with its reason. Review them: they apply to
-each replay.
+each replay. A rule `path` also puts the live path into responses, so that an agent works in its own folder.
 
     ext-recorder run --learn recordings/create-pod -- some-eval-host eval.yaml
 

@@ -17,7 +17,7 @@ from ext_recorder.http.request_matching import RequestRules, Subject
 from ext_sdk.core.wire.json_pointer import parts
 
 ENTRIES: list[dict[str, Any]] = yaml.safe_load(Path(module.__file__).with_name(FILE).read_text("utf-8"))
-KEYS = {"api", "about", "path", "host", "header", "query", "has", "volatile", "repeats"}
+KEYS = {"api", "about", "path", "host", "header", "query", "has", "volatile", "repeats", "pieces"}
 
 
 def request(

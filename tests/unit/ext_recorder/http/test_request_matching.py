@@ -90,6 +90,12 @@ CASES: dict[str, tuple[Interaction, Interaction, dict[str, list[str]], dict[str,
         {"ignore": ["/body/id"]},
         {"ignore": ["/body/a"]},
     ),
+    "a member of JSON that curl sends as a form": (
+        request(body={"id": 1, "a": 1}, headers=FORM),
+        request(body={"id": 2, "a": 1}, headers=FORM),
+        {"ignore": ["/body/id"]},
+        {"ignore": ["/body/a"]},
+    ),
     "the port": (request("http://h:1/"), request("http://h:2/"), {"ignore": ["/port"]}, {"ignore": ["/host"]}),
     "host and scheme": (
         request("http://h/"),

@@ -7,9 +7,11 @@ import json
 from base64 import b64encode
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from ext_recorder.http.interaction import Body, Interaction
-from ext_recorder.http.sanitizer import HELD_BACK, WHOLE, Sanitizer
+from ext_recorder.http.sanitizer import HELD_BACK, WHOLE, Sanitizer, resized, with_whole_texts
 from ext_sdk.core.redaction.redactor import Redactor
 
 SECRET = b"hunter2"
@@ -31,14 +33,14 @@ def test_the_value_of_a_cookie_is_removed_and_its_attributes_stay() -> None:
     ]
 
 
-def test_a_changed_body_has_its_new_length_and_no_recorded_chunks() -> None:
+def test_a_changed_body_has_its_new_length_and_chunks() -> None:
     interaction = Interaction("GET", "http://h/hunter2", body=Body(b"a hunter2"), chunks=[9])
     interaction.headers = [("Content-Length", "9")]
     SANITIZER.interaction(interaction)
     assert interaction.uri == "http://h/[redacted]"
     assert interaction.body is not None
     assert interaction.body.whole() == b"a [redacted]"
-    assert (interaction.headers, interaction.chunks) == ([("Content-Length", "12")], [])
+    assert (interaction.headers, interaction.chunks) == ([("Content-Length", "12")], [12])
 
 
 @pytest.mark.parametrize("start", [0, WHOLE - 3, WHOLE + HELD_BACK, 2 * WHOLE])
@@ -116,3 +118,85 @@ def test_messages_of_a_websocket_are_searched_decoded_and_the_pieces_of_a_text_t
     interaction = Interaction("GET", "http://h/", status=101, body=unchanged)
     streamed(redactor).interaction(interaction)
     assert interaction.body is unchanged
+
+
+# Events of a streamed text, for each API: the pieces are in place of "…".
+STREAMED = {
+    "anthropic": '{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"…"}}',
+    "anthropic, arguments": '{"index":1,"delta":{"type":"input_json_delta","partial_json":"…"}}',
+    "openai": '{"choices":[{"index":0,"delta":{"content":"…"}}],"obfuscation":"x7"}',
+    "openai, arguments": '{"choices":[{"delta":{"tool_calls":[{"index":0,"function":{"arguments":"…"}}]}}]}',
+    "openai, responses": '{"type":"response.output_text.delta","item_id":"m","output_index":0,"delta":"…"}',
+    "gemini": '{"candidates":[{"content":{"role":"model","parts":[{"text":"…"}]}}]}',
+}
+
+
+def stream(form: str, pieces: list[str], end: str = "\n\n", prefix: str = "data: ") -> bytes:
+    events = [form.replace('"…"', json.dumps(piece)) for piece in pieces]
+    return "".join(f"{prefix}{event}{end}" for event in ["not json", *events, "[DONE]"]).encode()
+
+
+def texts(data: bytes) -> list[str]:
+    """Return the pieces of the streams above."""
+    found = []
+    todo: list[object] = [json.loads(line[line.index(b"{") :]) for line in data.splitlines() if b"{" in line]
+    for value in todo:
+        if isinstance(value, dict):
+            known = {"text", "partial_json", "content", "arguments", "delta"}
+            found += [text for name, text in value.items() if name in known and isinstance(text, str)]
+            todo += value.values()
+        elif isinstance(value, list):
+            todo += value
+    return found
+
+
+@pytest.mark.parametrize("form", STREAMED.values(), ids=STREAMED)
+@given(words=st.lists(st.sampled_from(["a", "hunter2", " é\n", '"', "hunt"]), max_size=6), data=st.data())
+def test_a_text_that_is_streamed_in_pieces_is_sanitized_as_a_whole(
+    form: str, words: list[str], data: st.DataObject
+) -> None:
+    text = "".join(words)
+    cuts = sorted(data.draw(st.lists(st.integers(0, len(text)), min_size=1, max_size=8)))
+    pieces = [text[start:end] for start, end in zip([0, *cuts], [*cuts, len(text)], strict=True)]
+    before = stream(form, pieces)
+    after = with_whole_texts(before, clean)
+    assert "".join(texts(after)) == clean(text.encode()).decode()
+    assert len(texts(after)) == len(pieces)
+    if SECRET not in text.encode():
+        assert after is before
+
+
+def test_texts_of_one_stream_are_kept_apart_and_its_form_is_kept() -> None:
+    first, second = (STREAMED["anthropic, arguments"].replace('"index":1', f'"index":{number}') for number in (1, 2))
+    apart = stream(first, ["a hun"], "\r\n\r\n") + stream(second, ["ter2 b"], "\r\n\r\n")
+    assert with_whole_texts(apart, clean) is apart
+    one = with_whole_texts(stream(first, ["a hun", "ter2 b", " c"], "\r\n\r\n"), clean)
+    assert texts(one) == ["a [redacted]", " b", " c"]
+    assert one.count(b"\r\n\r\n") == 5
+    lines = b'{"message":{"content":"hun"}}\n{"message":{"content":"ter2"}}\n'
+    assert with_whole_texts(lines, clean) == b'{"message":{"content":"[redacted]"}}\n{"message":{"content":""}}\n'
+
+
+def test_a_stream_keeps_its_chunks_and_its_compression() -> None:
+    data = stream(STREAMED["anthropic"], ["a hun", "ter2 b"])
+    sizes = [len(event) + 2 for event in data.split(b"\n\n")[:-1]]
+    interaction = Interaction("GET", "http://h/", body=Body(data), chunks=sizes)
+    interaction.headers = [("Content-Type", "text/event-stream; charset=utf-8")]
+    SANITIZER.interaction(interaction)
+    assert interaction.body is not None
+    changed = interaction.body.whole()
+    assert texts(changed) == ["a [redacted]", " b"]
+    assert interaction.chunks == [len(event) + 2 for event in changed.split(b"\n\n")[:-1]]
+    packed = SANITIZER.body(Body(gzip.compress(data)), [*interaction.headers, ("Content-Encoding", "gzip")])
+    assert packed is not None
+    assert gzip.decompress(packed.whole()) == changed
+
+
+@given(st.binary(max_size=60), st.data())
+def test_chunks_of_a_changed_body_have_its_size(data: bytes, draw: st.DataObject) -> None:
+    cuts = sorted(draw.draw(st.sets(st.integers(1, max(1, len(data) - 1)), max_size=5)))
+    sizes = [end - start for start, end in zip([0, *cuts], [*cuts, len(data)], strict=True) if end > start]
+    after = Body(data.replace(b"a", b"bcd").replace(b"\0", b""))
+    found = resized(sizes, Body(data), after)
+    assert all(found)
+    assert sum(found) == after.size or sum(sizes) != len(data)

@@ -11,7 +11,7 @@ import yaml
 from ext_recorder.errors import CassetteError
 from ext_recorder.http.interaction import Body, Interaction
 from ext_recorder.http.request_matching import RequestRules, Subject, different
-from ext_recorder.run.learn import Learner, Rule, block_of, of_option, rules_of, with_rules
+from ext_recorder.run.learn import Learner, Rule, block_of, request_rules, rules_of, with_rules
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -43,7 +43,7 @@ def learned(folder: Path, recorded: Interaction, live: Interaction) -> list[Rule
     text = header.read_text()
     assert text.startswith(HEADER)
     rules = rules_of(yaml.safe_load(text)["rules"], header)
-    matching = RequestRules(of_option(rules, "ignore"), of_option(rules, "mask"))
+    matching = request_rules(rules)
     assert Subject(recorded, matching).key() == Subject(live, matching).key()
     assert f"written to {header}: review" in lines[-1]
     return list(rules)
@@ -69,12 +69,12 @@ VOLATILE: dict[str, tuple[object, object, list[str]]] = {
     "a temporary folder": (
         {"system": "cwd: /tmp/task-x1, files in /tmp/task-x1/src"},
         {"system": "cwd: /tmp/task-k8, files in /tmp/task-k8/src"},
-        ["mask: '@tmp'"],
+        ["path: '@tmp'"],
     ),
     "a folder elsewhere": (
         {"system": "Working directory: /srv/a/b\nShell: sh"},
         {"system": "Working directory: /builds/c\nShell: sh"},
-        [r"mask: '(?<=\AWorking directory: )/[^\s\""],
+        [r"path: '(?<=\AWorking directory: )/[^\s\""],
     ),
     "random hex in a text": (
         {"out": "Chunk ID: 230eea\ndone"},
@@ -152,12 +152,13 @@ def test_rules_are_added_to_those_of_the_file_and_comments_are_kept() -> None:
 @pytest.mark.parametrize(
     ("values", "cause"),
     [
-        ("all", "expected a list of `ignore: POINTER` and `mask: PATTERN`"),
+        ("all", "expected a list of `ignore: POINTER`, `mask: PATTERN` and `path: PATTERN`"),
         (["/body/id"], "found /body/id"),
         ([{"ignore": "/body/id", "mask": "x"}], "found"),
         ([{"skip": "/body/id"}], "found"),
         ([{"mask": "("}], "not a regular expression"),
-        ([{"ignore": "/params/id"}], "expected a pointer into HTTP requests"),
+        ([{"path": "@uid"}], "expected a regular expression or one of"),
+        ([{"ignore": "body/id"}], "--ignore"),
     ],
 )
 def test_rules_that_are_not_valid_are_refused_with_the_file(values: object, cause: str, tmp_path: Path) -> None:
