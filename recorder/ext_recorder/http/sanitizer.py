@@ -114,7 +114,7 @@ class Sanitizer:
         return self._compressed(body, encoding)
 
     def _stream(self, body: Body, encoding: str) -> Body:
-        """Return a stream without secrets in texts that a known API sends in pieces; the same object if there are none."""
+        """Return a stream without secrets in the texts that a known API sends in pieces."""
         if encoding not in ENCODINGS:
             data = body.whole()
             clean = with_whole_texts(data, self._clean)

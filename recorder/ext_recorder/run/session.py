@@ -38,7 +38,7 @@ from .children import CLAIMS, HTTP_STARTS, REPORT, ChildOptions, Children
 from .environment import base_urls, kept_variables, open_ports, user_bundles, variables
 from .folder import UNKNOWN, RecordingFolder, same_command, traffic_of
 from .kubeconfig import Kubeconfig, of_environment
-from .learn import Learner, of_option, request_rules, rules_of
+from .learn import Learner, request_rules, rules_of
 from .offline import isolate, remark
 from .wrap import Wrapping
 
@@ -220,7 +220,8 @@ def _replay(folder: RecordingFolder, command: Sequence[str], options: RunOptions
     rules = rules_of(header.rules, folder.path / HEADER)
     matching = options.matching(rules)
     learner = Learner(folder.path / HEADER, rules) if options.learn else None
-    children = Children(options.children.with_rules(rules), header.children)
+    options = options._replace(children=options.children.with_rules(rules))
+    children = Children(options.children, header.children)
     wrapping = Wrapping(options.children.wrap or header.wrap, command)
     options.children.check({*wrapping.commands, *(child.name for child in header.children)})
     started = time.monotonic()
