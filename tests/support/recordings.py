@@ -74,14 +74,16 @@ class Eval:
     Args:
         tasks: number of tasks; the last one fails if there are several.
         requests: number of requests that an operation sends to the cluster.
-        image: in a step of the first task.
+        image: in steps.
+        port: of a server of the host.
     """
 
-    def __init__(self, *, tasks: int = 2, requests: int = 4, image: str = "nginx:1.29") -> None:
+    def __init__(self, *, tasks: int = 2, requests: int = 4, image: str = "nginx:1.29", port: int = 40001) -> None:
         self.traffic: list[Interaction] = []
         self.agents: list[Session] = []
         self._requests = requests
         self._image = image
+        self._port = port
         self.kubernetes = Session("kubernetes", "gevals", "ext-kubernetes", 0.31)
         self.shell = Session("shell", "gevals", "ext-shell", 0.35)
         self.tools = Session("cluster-tools", "mcp", "npx cluster-tools --stdio", 1.2)
@@ -173,7 +175,12 @@ class Eval:
             if operation == "create-namespace" and not number:
                 path, body, method = "/api/v1/namespaces", {"metadata": {"name": "task-1"}}, "POST"
             missing = operation == "apply" and not number
-            pod = {"kind": "Pod", "metadata": {"name": "nginx"}, "status": {"phase": "Pending", "number": number}}
+            pod = {
+                "apiVersion": "v1",
+                "kind": "Pod",
+                "metadata": {"name": "nginx"},
+                "status": {"phase": "Pending", "number": number},
+            }
             answer = {"kind": "Status", "reason": "NotFound"} if missing else pod
             status = 404 if missing else 201 if method == "POST" else 200
             self.http((start, took * 0.5 / self._requests), method, CLUSTER + path, body, answer, status=status)
@@ -186,8 +193,11 @@ class Eval:
         agent = Session(name, "acp", "kube-agent --acp", now)
         self.agents.append(agent)
         version = {"protocolVersion": 1}
+        server = {"type": "http", "name": "cluster-tools", "url": f"http://127.0.0.1:{self._port}/mcp"}
         agent.call(now + 0.02, 0.03, "initialize", {**version, "clientCapabilities": {}}, version)
-        agent.call(now + 0.06, 0.02, "session/new", {"cwd": "/tmp/cwd", "mcpServers": []}, {"sessionId": f"s-{number}"})
+        agent.call(
+            now + 0.06, 0.02, "session/new", {"cwd": "/tmp/cwd", "mcpServers": [server]}, {"sessionId": f"s-{number}"}
+        )
         now += 0.1
         content = [{"type": "text", "text": prompt}]
         agent.message(now, "in", id=99, method="session/prompt", params={"sessionId": f"s-{number}", "prompt": content})

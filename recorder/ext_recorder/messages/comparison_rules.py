@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     import re
     from collections.abc import Iterable
 
+# Mask for ports of loopback: hosts run servers of their own, such as MCP servers for an agent, each time at another one.
+OWN_PORTS = r"(?<=//127\.0\.0\.1:)\d+|(?<=//localhost:)\d+|(?<=//\[::1\]:)\d+"
 _MASKED = "…"
 
 # --- Places -----------------------------------------------------------------------------------------------------------

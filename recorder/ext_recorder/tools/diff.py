@@ -7,8 +7,10 @@ have to move.
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_left
 from collections import deque
+from contextlib import suppress
 from difflib import SequenceMatcher
 from itertools import islice, takewhile, zip_longest
 from shlex import join
@@ -21,7 +23,7 @@ from ext_recorder.errors import CassetteError, UsageError
 from ext_recorder.http.reader import interactions
 from ext_recorder.http.request_matching import Digest, RequestRules, Subject
 from ext_recorder.http.traffic_counts import is_model_call
-from ext_recorder.messages.comparison_rules import Mask
+from ext_recorder.messages.comparison_rules import OWN_PORTS, Mask
 from ext_recorder.messages.differences import (
     KEPT,
     SHOWN_PLACES,
@@ -38,7 +40,9 @@ from ext_recorder.messages.matcher import MessageComparison
 from ext_recorder.messages.name_map import NameMap
 from ext_recorder.messages.redaction import Redaction
 from ext_sdk.core.text import cut
+from ext_sdk.core.wire.errors import MessageError
 from ext_sdk.core.wire.framing import FRAMINGS
+from ext_sdk.core.wire.json_codec import loads
 from ext_sdk.core.wire.json_pointer import MISSING, resolve
 
 from .endpoints import chat_of, content_of, json_of
@@ -263,7 +267,8 @@ def _subject(entry: Message, message: ClassifiedMessage | None) -> str:
 
 
 # Members of responses of a cluster that differ in every run.
-_VOLATILE = frozenset(("uid", "resourceVersion", "creationTimestamp", "managedFields", "ownerReferences"))
+_VOLATILE = re.compile(r"uid|resourceVersion|managedFields|ownerReferences|\w*(?:Time|Timestamp)")
+_STATUS = "/response/status"
 _REPLY = "reply"  # of a model: its parts, in place of the body
 
 
@@ -287,7 +292,7 @@ class _RecordingDiff:
     def __init__(self, recorded: Sequence[Recorded], names: Sequence[str], rules: tuple[Sequence[str], ...]) -> None:
         self._recorded = recorded
         self._names = names
-        self._rules = rules
+        self._rules = (rules[0], (*rules[1], OWN_PORTS), *rules[2:])
         self._found: list[tuple[float, Problem]] = []
         self._summary: list[str] = []
         self._more = 0
@@ -360,6 +365,8 @@ class _RecordingDiff:
             line = problem.data.get("line")
             side = problem.kind == "unexpected"
             time = times[side].get(line) if isinstance(line, int) else None
+            if side and time is not None:
+                time += one.started - other.started  # on the clock of the first recording
             time = max(times[0].values(), default=one.started) if time is None else time
             self._found.append((time, problem))
         self._more += more
@@ -392,12 +399,17 @@ class _RecordingDiff:
         values = [self._values(recorded, numbers) for recorded, numbers in zip(self._recorded, wanted, strict=True)]
         for server, first, second in suspects:
             counts[server] += self._compare(first, second, values[0][first.number], values[1][second.number])
+        equal = [_paired(listed, lanes[1].get(server, []), _whole)[0] for server, listed in lanes[0].items()]
+        clocks = sorted((second.time, first.time) for paired in equal for first, second in paired)
         for side, sent in singles:
+            before = bisect_left(clocks, (sent.time, 0.0)) if side and clocks else 0
+            anchor = clocks[max(0, before - 1)] if side and clocks else (0.0, 0.0)
+            time = max(0.0, sent.time - anchor[0] + anchor[1])  # on the clock of the first recording
             where, there = f"{self._names[side]}/{TRAFFIC}", self._names[1 - side]
             text = f"{where}: interaction {sent.number}: {sent.title}: is not in {there}"
             kind = "unexpected" if side else "missing"
             data = {"interaction": sent.number, "request": sent.title}
-            self._found.append((sent.time, Problem(kind, text, data)))
+            self._found.append((time, Problem(kind, text, data)))
         for server, count in counts.items():
             self._summarize(server, count)
 
@@ -437,7 +449,7 @@ class _RecordingDiff:
             value = json_of(item.headers, item.body)
             data = content_of(item.headers, item.body)
             text = f"{item.body.size if item.body else 0} bytes" if data is None else data.decode("utf-8", "replace")
-            answer["body"] = text if value is None else _stable(value)
+            answer["body"] = _objects(value, text)
         response = {"response": answer}
         compared = without(response, self._ignored) if self._ignored else response
         compared = self._mask.value(compared) if self._mask else compared
@@ -454,6 +466,8 @@ class _RecordingDiff:
     def _compare(self, first: _Sent, second: _Sent, one: object, other: object) -> int:
         """Add the differences of two interactions. Return their number."""
         pointers = list(islice(differences(one, other), SHOWN_PLACES))
+        if _STATUS in pointers:  # another response altogether
+            pointers = [each for each in pointers if each == _STATUS or not each.startswith("/response/")]
         for pointer in pointers:
             where = f"{self._names[0]}/{TRAFFIC}: interaction {first.number}: {first.title}"
             expected, found = (resolve(value, pointer) for value in (one, other))
@@ -506,8 +520,19 @@ def _times(part: Part) -> dict[int, float]:
     return times
 
 
+def _objects(value: object, text: str) -> object:
+    """Return a body without what a cluster sets anew in each run; that of a watch as a list of its events."""
+    if value is None and text.startswith('{"type":'):
+        with suppress(MessageError):
+            value = [loads(line) for line in text.splitlines()]
+    first = value[0] if isinstance(value, list) and value else value
+    watched = first.get("object") if isinstance(first, dict) else None
+    named = watched if isinstance(watched, dict) else first
+    is_object = isinstance(named, dict) and {"kind", "apiVersion"} <= named.keys()
+    return _stable(value) if is_object else text if value is None else value
+
+
 def _stable(value: object) -> object:
-    """Return a value without the members that a cluster sets anew in each run."""
     if isinstance(value, dict):
-        return {name: _stable(item) for name, item in value.items() if name not in _VOLATILE}
+        return {name: _stable(item) for name, item in value.items() if not _VOLATILE.fullmatch(name)}
     return [_stable(item) for item in value] if isinstance(value, list) else value

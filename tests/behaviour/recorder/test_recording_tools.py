@@ -67,7 +67,7 @@ def test_stats_counts_by_child_and_server_with_tokens(recording: Path) -> None:
 
 
 def test_equal_recordings_do_not_differ(recording: Path, tmp_path: Path) -> None:
-    other = Eval()
+    other = Eval(port=40002)
     for item in other.traffic:  # values that a cluster sets
         assert item.body is not None
         item.body.write(b" ")

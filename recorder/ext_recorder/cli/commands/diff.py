@@ -42,7 +42,7 @@ protocol declares volatile are not compared. The exit code is 1 if anything diff
 
 Two recordings (`ext-recorder run`) are compared child by child and server by server. The differences are printed in the
 order of time, so the first one is where the two runs part; a summary for each child and server follows. Responses of
-models are compared without the form of their streams, and those of clusters without uids, versions and timestamps.
+models are compared without the form of their streams, and objects of clusters without uids, versions and times.
 --ignore accepts pointers to requests (/body/id, see replay --http) and responses (/response/body/id), too.
 
     ext-recorder diff old.yaml new.yaml

@@ -74,8 +74,6 @@ PASS_THROUGH = Option(
     many=True,
 )
 IGNORE = ignore("JSON pointer to a value in messages of children, such as /params/args/seed, or in HTTP requests")
-# Ports of loopback: hosts run servers of their own, such as MCP servers for an agent, at other ports each time.
-OWN_PORTS = r"(?<=//127\.0\.0\.1:)\d+|(?<=//localhost:)\d+|(?<=//\[::1\]:)\d+"
 # Options of `replay` and `record` for each child.
 FOR_CHILDREN = (ORDER, IGNORE, MASK, REPEAT, SPEED, BIND, *REDACTING)
 
@@ -83,6 +81,7 @@ FOR_CHILDREN = (ORDER, IGNORE, MASK, REPEAT, SPEED, BIND, *REDACTING)
 def run(values: Values) -> int:
     """Run the command. Return its exit code."""
     from ext_recorder.http.request_matching import WORDS
+    from ext_recorder.messages.comparison_rules import OWN_PORTS
     from ext_recorder.run.children import ChildOptions
     from ext_recorder.run.session import RunOptions
     from ext_recorder.run.session import run as run_command

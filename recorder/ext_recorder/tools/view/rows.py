@@ -6,8 +6,9 @@ draws it.
 
 from __future__ import annotations
 
+import re
 from array import array
-from itertools import pairwise
+from itertools import groupby, pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 from ext_recorder.protocols.dialect import id_key, pointers_of
@@ -17,7 +18,7 @@ from ext_sdk.core.wire.json_codec import dumps
 from ext_sdk.core.wire.json_pointer import MISSING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from ext_recorder.protocols.dialect import ClassifiedMessage
     from ext_recorder.tools.endpoints import Part
@@ -122,16 +123,69 @@ class Step(NamedTuple):
     """Call of an operation of an extension, which is a step of a task.
 
     Attributes:
-        task: folder of the task.
+        source: number of the cassette.
+        task: folder of the task. Each cassette has placeholders of its own for folders.
         phase: setup, verify or cleanup.
-        prompt, output: of the agent, if the step has them.
+        prompt, output: of the agent, which only steps of `verify` have.
     """
 
     row: int
+    source: int
     task: str
     phase: str
     prompt: str
     output: str
+
+
+SETUP, VERIFY, CLEANUP = "setup", "verify", "cleanup"
+BETWEEN = "cleanup, setup"  # steps of one extension between two tasks, if the host does not name the phase
+_PLACEHOLDER = re.compile(r"/tmp/[a-z]+(?:-\d+)?\b")  # noqa: S108
+
+
+def tasks_of(steps: Iterable[Step]) -> list[list[Step]]:
+    """Return the steps of each task, with their phases.
+
+    Some hosts do not name the phase (mcpchecker sends ""). Steps of several extensions belong to one task if their
+    agent had the same prompt.
+
+    Args:
+        steps: sorted by time.
+    """
+    runs: list[list[Step]] = []
+    latest: dict[tuple[int, str], list[Step]] = {}
+    for step in steps:
+        before = latest.get((step.source, step.task), [])
+        phases = {each.phase for each in before}
+        phase = step.phase or (VERIFY if step.prompt or step.output else CLEANUP if VERIFY in phases else SETUP)
+        is_next = VERIFY in phases and (phase == SETUP or (phase == VERIFY and before[-1].phase != VERIFY))
+        if is_next and phase == VERIFY and not step.phase:
+            for number, each in enumerate(before):
+                before[number] = each._replace(phase=BETWEEN) if each.phase == CLEANUP else each
+        if not before or is_next:
+            before = latest[step.source, step.task] = []
+            runs.append(before)
+        before.append(step._replace(phase=phase))
+    return _joined(runs)
+
+
+def _joined(runs: Iterable[list[Step]]) -> list[list[Step]]:
+    """Join the runs of one task in several extensions; those without a prompt stay as they are."""
+    tasks: list[list[Step]] = []
+    numbers: dict[tuple[int, str], int] = {}  # of the runs with one prompt, by extension
+    known: dict[tuple[str, int], list[Step]] = {}
+    rest = []
+    for run in runs:
+        prompt = next((_PLACEHOLDER.sub("", step.prompt) for step in run if step.prompt), "")
+        if not prompt:
+            rest.append(run)
+            continue
+        number = numbers[run[0].source, prompt] = numbers.get((run[0].source, prompt), -1) + 1
+        if (prompt, number) in known:
+            known[prompt, number].extend(run)
+        else:
+            known[prompt, number] = run
+            tasks.append(run)
+    return [*tasks, *rest]
 
 
 class Rows:
@@ -234,33 +288,52 @@ class Rows:
             source: number of the host.
         """
         self._source = source
-        tasks: dict[str, list[list[Step]]] = {}
-        for step in sorted(self._steps, key=lambda step: self._columns["time"][step.row]):
-            phases = tasks.setdefault(step.task, [])
-            if phases and phases[-1][0].phase == step.phase:
-                phases[-1].append(step)
-            else:
-                phases.append([step])
-        for number, phases in enumerate(tasks.values(), 1):
-            first, last = self._span(phases[0])[0], self._span(phases[-1])[1]
+        ordered = sorted(self._steps, key=lambda step: self._columns["time"][step.row])
+        tasks = self._adopted(tasks_of(ordered))
+        for number, steps in enumerate(tasks, 1):
+            phases = [list(group) for _, group in groupby(steps, lambda step: step.phase)]
             task = -1
             if len(tasks) > 1:
-                steps = [step for phase in phases for step in phase]
                 said = next((step.prompt for step in steps if step.prompt), "")
-                task = self._phase("task", f"task {number}", steps, (first, last), says=summary([{"text": said}]))
+                task = self._phase("task", f"task {number}", steps, self._span(steps), says=summary([{"text": said}]))
             for phase, following in pairwise([*phases, []]):
-                row = self._phase("phase", phase[0].phase or "steps", phase, self._span(phase), parent=task)
+                row = self._phase("phase", phase[0].phase, phase, self._span(phase), parent=task)
                 for step in phase:
                     self._columns["parent"][step.row] = row
-                if following and following[0].phase == "verify":
+                if following and following[0].phase == VERIFY and phase[0].phase != VERIFY:
                     span, step = (self._span(phase)[1], self._span(following)[0]), following[0]
                     said, done = (summary([{"text": text}]) for text in (step.prompt, step.output))
                     self._phase("phase", AGENT, [], span, parent=task, says=said, done=done)
 
+    def _adopted(self, tasks: Sequence[list[Step]]) -> list[list[Step]]:
+        """Return tasks in the order of time, and steps of extensions without a prompt as parts of other tasks.
+
+        They belong to the task during which they were called, or that follows a setup, or that precedes a cleanup.
+        """
+        whole = [steps for steps in tasks if any(step.prompt for step in steps)]
+        for steps in tasks:
+            if any(steps is each for each in whole):
+                continue
+            start, end = self._span(steps)
+            spans = [(self._span(each), each) for each in whole if any(step.prompt for step in each)]
+            owners = [each for (first, last), each in spans if start <= last and end >= first]
+            if not owners and {step.phase for step in steps} == {SETUP}:
+                owners = [each for (first, _), each in sorted(spans, key=lambda item: item[0]) if first >= end][:1]
+            elif not owners and {step.phase for step in steps} == {CLEANUP}:
+                owners = [each for (_, last), each in sorted(spans, key=lambda item: item[0]) if last <= start][-1:]
+            if len(owners) == 1:
+                owners[0].extend(steps)
+            else:
+                whole.append(steps)
+        time = self._columns["time"]
+        for steps in whole:
+            steps.sort(key=lambda step: time[step.row])
+        return sorted(whole, key=lambda steps: time[steps[0].row])
+
     def _span(self, steps: Sequence[Step]) -> tuple[int, int]:
         columns = self._columns
         ends = [columns["time"][step.row] + max(0, columns["took"][step.row]) for step in steps]
-        return columns["time"][steps[0].row], max(ends)
+        return min(columns["time"][step.row] for step in steps), max(ends)
 
     def _phase(
         self,
@@ -362,7 +435,7 @@ class Rows:
             self._turns[row] = Turn(parts_of(message.at("/params/prompt")))
         if about == ("gevals", "execute") and kind == "call":
             found = [message.at(pointer) for pointer in _STEP]
-            self._steps.append(Step(row, *(each if isinstance(each, str) else "" for each in found)))
+            self._steps.append(Step(row, self._source, *(each if isinstance(each, str) else "" for each in found)))
         if kind == "call" and entry.call is not None:
             self._calls[entry.call] = row
             self._methods[row] = message.method

@@ -14,6 +14,7 @@ const isKey = (row) =>
   ["phase", "task"].includes(kindOf(row)) ||
   page.chat[row] >= 0 ||
   statusOf(row) === "error" ||
+  textOf("subject", row) === "tool_call" ||
   (kindOf(row) === "call" && KEY_METHODS.includes(textOf("method", row)));
 
 // Paths of the icons, in a square of 16.

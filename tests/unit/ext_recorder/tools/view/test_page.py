@@ -306,9 +306,37 @@ def test_a_turn_of_an_agent_or_a_model_is_one_text(recording: Path) -> None:
     assert "I will look at the pods of the namespace first." in {row[2] for row in pieces}
 
 
+def step(number: int, source: int, task: str, phase: str = "", prompt: str = "") -> rows.Step:
+    return rows.Step(number, source, task, phase, prompt, "output" if prompt else "")
+
+
+def test_steps_of_a_host_that_does_not_name_phases_are_those_before_and_after_the_agent() -> None:
+    steps = [
+        step(0, 0, "/tmp/workdir"), step(1, 0, "/tmp/workdir", "", "do"), step(2, 1, "/tmp/workdir", "", "do"),
+        step(3, 0, "/tmp/workdir"), step(4, 1, "/tmp/workdir-2"), step(5, 1, "/tmp/workdir-2", "", "in /tmp/workdir-2"),
+        step(6, 0, "/tmp/workdir-3", "", "in /tmp/workdir-3"),
+    ]  # fmt: skip
+    found = [[(each.row, each.phase) for each in task] for task in rows.tasks_of(steps)]
+    assert found == [
+        [(0, "setup"), (1, "verify"), (3, "cleanup"), (2, "verify")],
+        [(4, "setup"), (5, "verify"), (6, "verify")],
+    ]
+
+
+def test_runs_of_one_task_are_tasks_of_their_own() -> None:
+    phases = ("setup", "verify", "cleanup")
+    named = [step(n, 0, "/w", phases[n % 3], "do" if n % 3 == 1 else "") for n in range(6)]
+    assert [[each.row for each in task] for task in rows.tasks_of(named)] == [[0, 1, 2], [3, 4, 5]]
+    unnamed = [each._replace(phase="") for each in named]
+    found = [[(each.row, each.phase) for each in task] for task in rows.tasks_of(unnamed)]
+    between = "cleanup, setup"
+    assert found == [[(0, "setup"), (1, "verify"), (2, between), (3, between)], [(4, "verify"), (5, "cleanup")]]
+
+
 def test_overlapping_tasks_get_nothing_that_may_belong_to_another(tmp_path: Path) -> None:
     made = Eval(tasks=1)
-    step = {"operation": "run", "args": {}, "context": {"workdir": "/tmp/other", "phase": "setup"}}
+    step: dict[str, object] = {"operation": "run", "args": {}}
+    step["context"] = {"workdir": "/tmp/other", "phase": "verify", "agent": {"prompt": "another", "output": "done"}}
     made.shell.call(0.5, made.end, "execute", step, {"success": True, "message": "ran"})
     found = table(data_of(page_of(made.write(tmp_path / "run"))), "kind", "method", "parent")
     assert {row[2] for row in found if row[1] == "anthropic"} != {-1}, "the other task is around all of it"
