@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     import re
     from collections.abc import Iterable
 
-# Mask for ports of loopback: hosts run servers of their own, such as MCP servers for an agent, each time at another one.
+# Mask for ports of loopback: hosts run servers of their own, at other ports each time.
 OWN_PORTS = r"(?<=//127\.0\.0\.1:)\d+|(?<=//localhost:)\d+|(?<=//\[::1\]:)\d+"
 _MASKED = "…"
 

@@ -826,7 +826,7 @@ def test_a_browser_shows_the_lanes_of_a_run(browser: Browser, recording: Path) -
     browser.wait("location.hash === '#lane=3'")
     browser.click("#clear")
     browser.press("h")
-    assert browser.texts("#count") == ["36 of 190 rows"]
+    assert browser.texts("#count") == ["40 of 190 rows"]
     assert "session/update agent_message_chunk" not in names(browser)
     assert (browser.problems, [each for each in browser.requests if not each.startswith("file:")]) == ([], [])
 
