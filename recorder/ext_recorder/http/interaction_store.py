@@ -306,9 +306,13 @@ class InteractionStore:
             entry.turns.played += 1
             entry.played = True
             return self._source.load(entry.place)
-        last = queue.last if live.repeats else self._last_poll(queue, call) if live.method in SAFE else None
-        if last is not None:
+        turns = queue.by_call.get(self._bound.get(call, call)) if call is not None else None
+        polls = turns.entries if turns is not None else []  # of a request that was repeated within a call
+        last = polls[-1] if len(polls) > 1 else queue.last if call is None and queue.count > 1 else None
+        if (live.method in SAFE and last is not None) or live.repeats:
             self.extra += 1
+            last = queue.last if live.repeats else last
+            assert last is not None
             return self._source.load(last.place)
         others = sorted({str(recorded) for recorded, turns in queue.by_call.items() if turns.next})
         if others:
@@ -346,13 +350,6 @@ class InteractionStore:
         outside = queue.by_call.get(None)
         return outside.next if outside is not None else None
 
-    def _last_poll(self, queue: InteractionQueue, call: Call) -> Entry | None:
-        """Return the last entry of a request that was repeated within a call."""
-        if call is None:
-            return queue.last if queue.count > 1 else None
-        turns = queue.by_call.get(self._bound.get(call, call))
-        return turns.entries[-1] if turns is not None and len(turns.entries) > 1 else None
-
     def _unknown(self, live: Subject) -> Interaction | str:
         """Explain that a request was not recorded, with the closest recorded one; or return its response to learn."""
         entry, differences = self._closest(live)
@@ -370,31 +367,36 @@ class InteractionStore:
         text = "; ".join(difference.text for difference in differences[:SHOWN])
         text += f"; and {len(differences) - SHOWN} more" if len(differences) > SHOWN else ""
         name = f"{entry.number} ({recorded})" if recorded.path != live.path else str(entry.number)
-        remedy = f"record it again, or set aside what may differ ({_rules(differences[:SHOWN])})"
+        shown = differences[:SHOWN]
+        options = " ".join(dict.fromkeys(f"--ignore {quote(difference.pointer)}" for difference in shown))
+        if preset := preset_of((difference.recorded, difference.live) for difference in shown):
+            options = f"--mask {preset}"
+        remedy = f"record it again, or set aside what may differ ({options})"
         return f"{live}: {DIFFERS} {name}: {text}; {remedy}"
 
     def _closest(self, live: Subject) -> tuple[Entry | None, list[Difference]]:
-        """Return the closest recorded request with the method and path of a live one, else with a similar path.
+        """Return the closest recorded request with the method of a live one, and its path, or else a similar path.
 
-        Requests that were not replayed come first, those that were recorded first among them.
+        Requests that were not replayed come first, those that were recorded first among them. A value that only one of
+        two requests has counts most.
         """
-        near = self._by_place.get((live.method, live.path)) or self._similar(live)
-        candidates = [*(entry for entry in near if not entry.played), *(entry for entry in near if entry.played)]
-        compared = [(entry, different(self._subject(entry), live)) for entry in candidates[:COMPARED]]
-        return min(compared, key=lambda pair: _distance(*pair), default=(None, []))
-
-    def _similar(self, live: Subject) -> list[Entry]:
-        """Return the requests whose path has the fewest different segments; at most half of them differ."""
+        near = self._by_place.get((live.method, live.path), [])
         segments = live.path.split("/")
-        best, found = (len(segments) - 1) // 2, list[Entry]()
-        for (method, path), entries in islice(self._by_place.items(), PATHS):
+        fewest = (len(segments) - 1) // 2  # different segments: at most half of them
+        for (method, path), entries in islice(self._by_place.items(), 0 if near else PATHS):
             others = path.split("/")
-            if method == live.method and len(others) == len(segments):
-                count = sum(one != other for one, other in zip(segments, others, strict=True))
-                if count < best or (count == best and count):
-                    found = [*([] if count < best else found), *entries]
-                    best = count
-        return found
+            count = sum(one != other for one, other in zip(segments, others, strict=False))
+            if method == live.method and len(others) == len(segments) and 0 < count <= fewest:
+                near = [*(near if count == fewest else ()), *entries]
+                fewest = count
+        candidates = sorted(near, key=lambda entry: entry.played)[:COMPARED]
+        compared = [(entry, different(self._subject(entry), live)) for entry in candidates]
+
+        def distance(pair: tuple[Entry, Sequence[Difference]]) -> tuple[int, bool]:
+            missing = sum(MISSING in (difference.recorded, difference.live) for difference in pair[1])
+            return len(pair[1]) + 3 * missing, pair[0].played
+
+        return min(compared, key=distance, default=(None, []))
 
     # --- End of the session ------------------------------------------------------------------------------------------
 
@@ -416,7 +418,10 @@ class InteractionStore:
             return []
         what = "one recorded request was" if len(left) == 1 else f"{len(left)} recorded requests were"
         lines = [f"{what} never sent:"]
-        lines += [f"  {self._subject(entry)}{_origin(entry)}" for entry in left[:LISTED]]
+        for entry in left[:LISTED]:
+            origin = f" (by {entry.client})" if entry.client else ""
+            origin = f" (call {entry.call})" if entry.call is not None else origin
+            lines.append(f"  {self._subject(entry)}{origin}")
         return lines + ([f"  and {len(left) - LISTED} more"] if len(left) > LISTED else [])
 
     def traffic(self) -> dict[str, tuple[Traffic, Traffic]]:
@@ -449,25 +454,3 @@ class InteractionStore:
         for piece in body.pieces() if body is not None else ():
             digest.update(piece)
         return digest.digest()
-
-
-def _distance(entry: Entry, differences: Sequence[Difference]) -> tuple[int, bool]:
-    """Return how much a recorded request differs: a value that only one of the two has counts most."""
-    missing = sum(difference.recorded is MISSING or difference.live is MISSING for difference in differences)
-    return len(differences) + 3 * missing, entry.played
-
-
-def _rules(differences: Sequence[Difference]) -> str:
-    """Return the options with which these differences do not count."""
-    pairs = [(difference.recorded, difference.live) for difference in differences]
-    if preset := preset_of(pairs):
-        return f"--mask {preset}"
-    pointers = dict.fromkeys(difference.pointer for difference in differences)
-    return " ".join(f"--ignore {quote(pointer)}" for pointer in pointers)
-
-
-def _origin(entry: Entry) -> str:
-    """Return the call or the client of an interaction, for a message."""
-    if entry.call is not None:
-        return f" (call {entry.call})"
-    return f" (by {entry.client})" if entry.client else ""

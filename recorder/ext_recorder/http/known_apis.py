@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from functools import cache, lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ext_sdk.core.wire.json_pointer import MISSING, parts
 
@@ -109,8 +109,34 @@ class KnownApis:
         pieces: pointers to texts in events of streams, of all APIs.
     """
 
-    def __init__(self, entries: Iterable[Mapping[str, object]]) -> None:
-        self.apis = [_api(entry) for entry in entries]
+    def __init__(self, entries: Iterable[Mapping[str, Any]]) -> None:
+        self.apis: list[Api] = []
+        for entry in entries:  # a test checks their form
+            volatile = [
+                Volatile(
+                    tuple(tuple(parts(pointer)) for pointer in item["at"]),
+                    _pattern(item, "text"),
+                    item.get("unless", {}),
+                    _pattern(item, "path"),
+                    item["why"],
+                )
+                for item in entry["volatile"]
+            ]
+            self.apis.append(
+                Api(
+                    entry["api"],
+                    entry["about"],
+                    _pattern(entry, "path"),
+                    _pattern(entry, "host"),
+                    entry.get("header", {}),
+                    entry.get("query", ()),
+                    entry.get("has", {}),
+                    tuple(volatile),
+                    bool(entry.get("repeats")),
+                    all(tokens[0] == "headers" for item in volatile for tokens in item.at),
+                    tuple(tuple(parts(pointer)) for pointer in entry.get("pieces", ())),
+                )
+            )
         anywhere = [api for api in self.apis if api.path is None and api.host is None]
         self.pieces = tuple(dict.fromkeys(tokens for api in self.apis for tokens in api.pieces))
         self._of_headers = [api for api in anywhere if api.of_headers]
@@ -163,27 +189,8 @@ def known_apis() -> KnownApis:
     return KnownApis(yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)))  # noqa: S506 - both are safe
 
 
-def _api(entry: Mapping[str, object]) -> Api:
-    def pattern(of: Mapping[str, object], name: str) -> re.Pattern[str] | None:
-        return re.compile(str(of[name])) if name in of else None
-
-    volatile: list[Volatile] = []
-    for item in entry["volatile"]:  # type: ignore[attr-defined]  # our own file; a test checks it
-        at = tuple(tuple(parts(pointer)) for pointer in item["at"])
-        volatile.append(Volatile(at, pattern(item, "text"), item.get("unless", {}), pattern(item, "path"), item["why"]))
-    return Api(
-        str(entry["api"]),
-        str(entry["about"]),
-        pattern(entry, "path"),
-        pattern(entry, "host"),
-        entry.get("header", {}),  # type: ignore[arg-type]
-        entry.get("query", ()),  # type: ignore[arg-type]
-        entry.get("has", {}),  # type: ignore[arg-type]
-        tuple(volatile),
-        bool(entry.get("repeats")),
-        all(tokens[0] == "headers" for item in volatile for tokens in item.at),
-        tuple(tuple(parts(pointer)) for pointer in entry.get("pieces", ())),  # type: ignore[attr-defined]
-    )
+def _pattern(entry: Mapping[str, Any], name: str) -> re.Pattern[str] | None:
+    return re.compile(entry[name]) if name in entry else None
 
 
 def _without(request: Parts, tokens: tuple[str, ...], volatile: Volatile) -> Parts:

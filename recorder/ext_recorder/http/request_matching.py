@@ -478,7 +478,7 @@ def _shown(value: object) -> str:
     if value is None or value is MISSING:
         return "nothing"
     if isinstance(value, bytes):
-        return _size(value)
+        return f"{value.size if isinstance(value, Digest) else len(value)} bytes"
     text = value if isinstance(value, str) else json.dumps(value, default=str)
     return cut(text, SHOWN)
 
@@ -491,7 +491,3 @@ def _text(content: object) -> object:
         return content.decode()
     except UnicodeDecodeError:
         return content
-
-
-def _size(content: bytes) -> str:
-    return f"{content.size if isinstance(content, Digest) else len(content)} bytes"

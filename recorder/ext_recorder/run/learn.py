@@ -313,23 +313,19 @@ def _random_part(one: str, other: str) -> _Part | None:
     for left, right in zip(RUN.finditer(one), RUN.finditer(other), strict=True):
         if left[0] == right[0]:
             continue
-        pattern, kind = _class_of(left[0], right[0])
-        if not pattern:
+        both = left[0] + right[0]
+        pattern = ""
+        if both.isdigit():
+            pattern, kind = r"\d+", "a counter"
+        elif len(left[0]) != len(right[0]) or len(left[0]) < LEAST_RANDOM:
             return None
+        elif HEX.fullmatch(left[0]) and HEX.fullmatch(right[0]):
+            pattern, kind = f"[0-9a-fA-F]{{{len(left[0])}}}", "random hex"
+        elif re.search(r"\d|[a-z][A-Z]", both):
+            pattern, kind = f"[0-9A-Za-z]{{{len(left[0])}}}", "random text"
+        else:
+            return None  # words
         if part is not None:
             pattern = part.pattern + _literal(one[part.end : left.start()]) + pattern
         part = _Part(part.start if part else left.start(), left.end(), pattern, kind)
     return part
-
-
-def _class_of(one: str, other: str) -> tuple[str, str]:
-    """Return a pattern for two runs of letters and digits, and their class; "" if they look like words."""
-    if one.isdigit() and other.isdigit():
-        return r"\d+", "a counter"
-    if len(one) != len(other) or len(one) < LEAST_RANDOM:
-        return "", ""
-    if HEX.fullmatch(one) and HEX.fullmatch(other):
-        return f"[0-9a-fA-F]{{{len(one)}}}", "random hex"
-    if any(char.isdigit() for char in one + other) or not (one[1:] + other[1:]).islower():
-        return f"[0-9A-Za-z]{{{len(one)}}}", "random text"
-    return "", ""
