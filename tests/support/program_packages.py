@@ -39,9 +39,9 @@ def node_packages() -> Path:
     return _installed("programs-node", LISTS / "package-lock.json", *npm)
 
 
-def _installed(name: str, versions: Path, *command: str) -> Path:
-    """Return the folder of a list of versions. The last argument of the command is that folder."""
-    key = hashlib.sha256(versions.read_bytes()).hexdigest()[:12]
+def _installed(name: str, versions: Path | None, *command: str, key: str = "") -> Path:
+    """Return the folder of a list of versions, or of a key. The last argument of the command is that folder."""
+    key = hashlib.sha256(versions.read_bytes()).hexdigest()[:12] if versions else key
     folder = CACHE / f"{name}-{key}"
     CACHE.mkdir(parents=True, exist_ok=True)
     with (CACHE / f"{folder.name}.lock").open("w") as lock:
@@ -49,9 +49,26 @@ def _installed(name: str, versions: Path, *command: str) -> Path:
         if not folder.exists():
             part = folder.with_name(f"{folder.name}.part")
             shutil.rmtree(part, ignore_errors=True)
-            shutil.copytree(LISTS, part)
+            shutil.copytree(LISTS, part) if versions else part.mkdir()
             done = subprocess.run([*command, str(part)], capture_output=True, text=True, check=False)
             if done.returncode:
                 pytest.skip(f"{' '.join(command[:4])}: {done.stderr.strip()[-SHOWN:]}")
             part.rename(folder)
     return folder
+
+
+# A coding agent with its dependencies, some 200 MB: an exact version, without a list of all its packages, because the
+# test is about the recorder.
+CODING_AGENT = "@mariozechner/pi-coding-agent"
+CODING_AGENT_VERSION = "0.73.1"
+
+
+@cache
+def coding_agent() -> Path:
+    """Return the program of Pi, a coding agent. Skip the test if there is no Node, or it can't be installed."""
+    if not shutil.which("node") or not shutil.which("npm"):
+        pytest.skip("no node and npm in PATH")
+    package = f"{CODING_AGENT}@{CODING_AGENT_VERSION}"
+    npm = ("npm", "install", "--no-audit", "--no-fund", "--ignore-scripts", "--loglevel=error", "--no-save", package)
+    folder = _installed("pi-coding-agent", None, *npm, "--prefix", key=CODING_AGENT_VERSION)
+    return folder / "node_modules" / CODING_AGENT / "dist" / "cli.js"

@@ -11,10 +11,16 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.support.host import PATIENCE_S
+from tests.support.http_stub import Stub
+from tests.support.model_api import stream
+from tests.support.program_packages import coding_agent
 from tests.support.recorder_process import RECORDER
+from tests.support.run_recordings import Recording
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from tests.support.http_stub import Asked, Handler
 
 # An ACP agent that edits the files of its session, in two turns.
 AGENT = r"""
@@ -181,3 +187,85 @@ def test_other_files_than_the_recorded_ones_are_an_error_at_once(project: Path) 
     replayed = Run(project, "rec")
     assert replayed.code == 3
     assert "editor.patch: cannot be read: No such file or directory; " in replayed.err
+
+
+# Calls of tools that a model makes one after the other, and its last words.
+CALLS: tuple[tuple[str, dict[str, object]], ...] = (
+    ("read", {"path": "notes.txt"}),
+    ("edit", {"path": "notes.txt", "edits": [{"oldText": "two", "newText": "TWO"}]}),
+    ("write", {"path": "new/greeting.txt", "content": "Hello\n"}),
+    ("bash", {"command": "chmod +x new/greeting.txt && mv old.txt new/ && rm gone.txt"}),
+)
+
+
+def scripted_model(handler: Handler, asked: Asked) -> None:
+    """Stream the next call of a tool, in pieces; after the last one, a text with a random word."""
+    request = json.loads(asked.body)
+    count = sum(message["role"] == "tool" for message in request["messages"])
+    base = {"id": f"chatcmpl-{os.urandom(4).hex()}", "created": 1, "object": "chat.completion.chunk", "model": "m"}
+    deltas: list[dict[str, object]] = [{"role": "assistant", "content": ""}]
+    if count < len(CALLS):
+        name, arguments = CALLS[count]
+        text = json.dumps(arguments)
+        function: dict[str, object] = {"name": name, "arguments": ""}
+        deltas.append({"tool_calls": [{"index": 0, "id": f"call_{os.urandom(4).hex()}", "function": function}]})
+        pieces = (text[at : at + 7] for at in range(0, len(text), 7))
+        deltas += [{"tool_calls": [{"index": 0, "function": {"arguments": piece}}]} for piece in pieces]
+    else:
+        deltas += [{"content": "All is done: "}, {"content": os.urandom(8).hex()}]
+    events = [("", {**base, "choices": [{"index": 0, "delta": delta, "finish_reason": None}]}) for delta in deltas]
+    reason = "tool_calls" if count < len(CALLS) else "stop"
+    usage = {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15}
+    events.append(("", {**base, "choices": [{"index": 0, "delta": {}, "finish_reason": reason}], "usage": usage}))
+    stream(handler, [*events, ("", "[DONE]")])
+
+
+def files_of(folder: Path) -> dict[str, tuple[bytes, bool]]:
+    return {
+        str(path.relative_to(folder)): (path.read_bytes(), os.access(path, os.X_OK))
+        for path in folder.rglob("*")
+        if path.is_file()
+    }
+
+
+def prepare(work: Path) -> None:
+    for path in sorted(work.rglob("*"), reverse=True):
+        path.rmdir() if path.is_dir() else path.unlink()
+    work.mkdir(exist_ok=True)
+    for name in ("notes.txt", "old.txt", "gone.txt"):
+        (work / name).write_text("one\ntwo\nthree\n")
+
+
+def test_a_real_coding_agent_does_its_task_again_without_its_model(tmp_path: Path) -> None:
+    program = coding_agent()
+    work, settings = tmp_path / "work", tmp_path / "home" / ".pi" / "agent"
+    settings.mkdir(parents=True)
+    prepare(work)
+    words = ["--provider", "scripted", "--model", "m", "--no-session", "-p", "Change the notes."]
+    command = ["sh", "-c", 'cd work && exec node "$@"', "sh", str(program), *words]
+    environ = {"HOME": str(tmp_path / "home"), "PI_OFFLINE": "1", "PI_TELEMETRY": "0", "PI_SKIP_VERSION_CHECK": "1"}
+    with Stub() as server:
+        server.routes["/v1/chat/completions"] = scripted_model
+        provider = {
+            "baseUrl": f"{server.origin}/v1",
+            "api": "openai-completions",
+            "apiKey": "k-scripted-" + "7" * 20,
+            "models": [{"id": "m"}],
+        }
+        (settings / "models.json").write_text(json.dumps({"providers": {"scripted": provider}}))
+        recording = Recording(tmp_path, command, **environ)
+        recorded = recording.record()
+        requests = len(server.asked)
+    assert "All is done: " in recorded.out
+    assert requests == len(CALLS) + 1
+    expected = {
+        "notes.txt": (b"one\nTWO\nthree\n", False),
+        "new/greeting.txt": (b"Hello\n", True),
+        "new/old.txt": (b"one\ntwo\nthree\n", False),
+    }
+    assert files_of(work) == expected
+    assert "k-scripted-" not in recording.traffic
+    prepare(work)
+    replayed = recording.check_replay()
+    assert files_of(work) == expected
+    assert f"{requests} of {requests} requests, {requests} model calls" in replayed.err
