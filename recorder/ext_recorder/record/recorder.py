@@ -62,7 +62,7 @@ def record(session: RecordingConfig, http: Callable[[RecordingConfig], TrafficRe
     if session.files:
         from ext_recorder.replay.workspace import tracker_of
 
-        workspaces = tracker_of(session.files, session.cassette)
+        workspaces = tracker_of(session.files, session.cassette, session.bind.values())
     try:
         child = spawn_in(layer, session.command)
     finally:

@@ -1,6 +1,7 @@
 """Workspaces of children: files that a child changes are noted before its next message, and changed again on replay.
 
-The workspace of an ACP agent is the `cwd` of its sessions, that of any other child its working directory. A patch is
+The workspace of an ACP agent is the `cwd` of its sessions, that of any other child its working directory. The folders
+of `--bind` are workspaces, too. A patch is
 applied completely or not at all, only to the files that were recorded, and never outside of the workspace.
 
 `.git` is not a part of it: hooks and configuration in it would run programs. Neither is `__pycache__`.
@@ -32,7 +33,7 @@ from ext_recorder.messages.path_bindings import HOME
 from ext_recorder.protocols.fast_id import scan_id
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from ext_recorder.messages.path_bindings import ReplayBindings
 
@@ -160,9 +161,10 @@ class Snapshot:
                 empty.add(folder[:-1])
             for entry in entries:
                 path = folder + entry.name
-                if self._without and f"{self._root}/{path}".startswith(self._without):
+                is_folder = entry.is_dir(follow_symlinks=False)
+                if self._without and f"{self._root}/{path}{'/' * is_folder}".startswith(self._without):
                     continue
-                if entry.is_dir(follow_symlinks=False):
+                if is_folder:
                     folders.append(f"{path}/")
                 elif (seen := self._seen(path, entry, now)) is not None:
                     files[path] = seen
@@ -229,18 +231,21 @@ class WorkspaceTracker:
 
     Args:
         sessions: the child is an ACP agent, whose workspaces are those of its sessions.
+        folders: further workspaces, which `--bind` names.
         without: beginnings of paths that are not a part of a workspace.
 
     Attributes:
         keep: takes what has changed; it is called before the message that follows is forwarded.
     """
 
-    def __init__(self, *, sessions: bool, without: tuple[str, ...]) -> None:
+    def __init__(self, *, sessions: bool, without: tuple[str, ...], folders: Iterable[str] = ()) -> None:
         self.keep: Callable[[bytes], None] | None = None
         self._without = without
         self._snapshots: dict[str, Snapshot] = {}
+        for folder in folders:
+            self._add(folder)
         if not sessions:
-            self._snapshots[CHILD] = Snapshot(CHILD, without)
+            self._snapshots[CHILD] = self._snapshot(CHILD)
         self._rest = {"in": b"", "out": b""}
         self._open: set[bytes] = set()
 
@@ -282,12 +287,22 @@ class WorkspaceTracker:
         """Take a snapshot of the workspace of a new ACP session, instead of that of the child."""
         params = _parsed(line).get("params")
         cwd = params.get("cwd") if isinstance(params, dict) else None
-        if not isinstance(cwd, str) or not os.path.isabs(cwd) or not os.path.isdir(cwd):  # noqa: PTH112, PTH117
+        if isinstance(cwd, str):
+            self._snapshots.pop(CHILD, None)
+            self._add(cwd)
+
+    def _add(self, folder: str) -> None:
+        """Take a snapshot of a folder, unless it is in one that is noted already."""
+        folder = folder.rstrip("/")
+        if not os.path.isabs(folder) or not os.path.isdir(folder):  # noqa: PTH112, PTH117
             return
-        self._snapshots.pop(CHILD, None)
-        cwd = cwd.rstrip("/")
-        if cwd and not any(f"{cwd}/".startswith(f"{folder}/") for folder in self._snapshots):
-            self._snapshots[cwd] = Snapshot(cwd, self._without)
+        if not any(f"{folder}/".startswith(f"{known}/") for known in self._snapshots):
+            self._snapshots[folder] = self._snapshot(folder)
+
+    def _snapshot(self, folder: str) -> Snapshot:
+        """Return a snapshot without the workspaces that have their own."""
+        own = (f"{os.path.realpath(known)}/" for known in self._snapshots if known != CHILD)
+        return Snapshot(folder, (*self._without, *own))
 
     def note(self) -> None:
         """Note what has changed since the last time."""
@@ -298,19 +313,20 @@ class WorkspaceTracker:
                 self.keep(marshal.dumps(changes))
 
 
-def tracker_of(files: str, cassette: str) -> WorkspaceTracker:
+def tracker_of(files: str, cassette: str, folders: Iterable[str] = ()) -> WorkspaceTracker:
     """Return the tracker of a child that is recorded.
 
     Args:
         files: "cwd" or "sessions", see `record.config.RecordingConfig`.
         cassette: it is not a part of a workspace, nor is the folder of a run that it belongs to.
+        folders: further workspaces, which `--bind` names.
     """
     path = os.path.realpath(cassette)
     without = [f"{path.removesuffix('.yaml')}."]
     folder = os.path.dirname(os.path.dirname(path))  # noqa: PTH120
     if folder.endswith(".partial"):
         without.append(f"{folder}/")
-    return WorkspaceTracker(sessions=files == "sessions", without=tuple(without))
+    return WorkspaceTracker(sessions=files == "sessions", without=tuple(without), folders=folders)
 
 
 def _kind_and_id(line: bytes) -> tuple[str, bytes]:

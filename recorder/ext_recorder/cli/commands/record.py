@@ -48,8 +48,8 @@ DETERMINISTIC = Option(
 )
 FILES = Option(
     "files",
-    "Include the files that COMMAND changes in its working directory, or an ACP agent in the cwd of its sessions, in "
-    "NAME.patch next to NAME.yaml. Replay changes them again.",
+    "Include the files that COMMAND changes in its working directory, or an ACP agent in the cwd of its sessions, and "
+    "in the folders of --bind, in NAME.patch next to NAME.yaml. Replay changes them again.",
 )
 DIR = Option(
     "dir",

@@ -235,3 +235,23 @@ def test_the_recording_is_not_a_part_of_the_workspace(work: Path, monkeypatch: p
     alone.note()
     assert len(noted) == 1
     assert marshal.loads(noted[0])[0] == CHILD  # type: ignore[arg-type]
+
+
+def test_folders_of_the_user_are_workspaces_of_their_own(
+    tmp_path: Path, work: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    noted: list[tuple[str, list[str]]] = []
+
+    def keep(changes: bytes) -> None:
+        folder, changed, *_ = marshal.loads(changes)
+        noted.append((folder, [path for path, *_ in changed]))
+
+    (work / "below").mkdir()
+    for files in ("cwd", "sessions"):
+        tracker = tracker_of(files, str(tmp_path / "s.yaml"), [str(work), str(work / "below"), "relative", "/missing"])
+        tracker.keep = keep
+        (work / "below" / files).touch()
+        (tmp_path / f"{files}.txt").touch()
+        tracker.note()
+    assert noted == [(str(work), ["below/cwd"]), (CHILD, ["cwd.txt"]), (str(work), ["below/sessions"])]
