@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 
 import h11
 
+from .http1_observer import SWITCHING
 from .inject.ext_recorder_agent.errors import NOT_RECORDED
 from .interaction import TCP, TLS, call_id
-from .proxy.websocket import is_websocket
+from .proxy.websocket import is_websocket, other_protocol
 from .request_matching import Subject
 from .responses import PlayedConnection, PlayedResponse, asks_to_close, is_tunnel, refusal, response
 
@@ -179,6 +180,11 @@ class Playback:
         if isinstance(recorded, str):
             self._miss(recorded, call)
             return PlayedResponse(iter([refusal(recorded, request.method)]), end=False)
+        if recorded.status == SWITCHING and not is_websocket(recorded):
+            name = other_protocol(recorded)
+            text = f"{request.method} {request.uri}: the connection became one of {name}, which was not recorded"
+            self._miss(text, call)
+            return PlayedResponse(iter([refusal(text, request.method)]), end=False)
         self.count += 1
         if self._paths is not None:
             self._paths.observe(recorded, request)

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import hashlib
+import io
+import json
 import os
 import shutil
 import subprocess
 import sys
+import tarfile
+import zipfile
 from typing import TYPE_CHECKING
 
 import pytest
@@ -147,6 +152,111 @@ def test_git_over_http(tmp_path: Path) -> None:
         recording.record()
     shutil.rmtree(tmp_path / "repository.git")
     recording.check_replay()
+
+
+# --- Java, and package managers --------------------------------------------------------------------------------------
+
+JAVA = """
+import java.net.*;
+import java.net.http.*;
+
+public class Client {
+    public static void main(String[] urls) throws Exception {
+        HttpClient client = HttpClient.newHttpClient();
+        for (String url : urls) {
+            HttpRequest get = HttpRequest.newBuilder(URI.create(url + "/count/java")).build();
+            System.out.println(client.send(get, HttpResponse.BodyHandlers.ofString()).body());
+            HttpRequest post = HttpRequest.newBuilder(URI.create(url + "/post"))
+                .POST(HttpRequest.BodyPublishers.ofString("x".repeat(100000))).build();
+            System.out.println(client.send(post, HttpResponse.BodyHandlers.ofString()).body().length());
+            System.out.println(new String(new URL(url + "/chunked").openStream().readAllBytes()).length());
+        }
+    }
+}
+"""
+
+
+@needs("javac")
+def test_java(tmp_path: Path) -> None:
+    (tmp_path / "Client.java").write_text(JAVA)
+    with serving() as plain, serving(tmp_path) as secure:
+        recording = Recording(
+            tmp_path, ["java", "Client.java", plain.origin, secure.origin], SSL_CERT_FILE=str(tmp_path / "ca.pem")
+        )
+        recording.record()
+    recording.check_replay(environ={})
+
+
+CARGO = '[package]\nname = "%s"\nversion = "1.0.0"\nedition = "2021"\n'
+
+
+def registry(folder: Path) -> Stub:
+    """Return a server with a package for each package manager, whose content is random."""
+    server = Stub(server_context(folder, "localhost"))  # npm, with any proxy, requires a name
+    base = f"https://localhost:{server.port}"
+    word = os.urandom(8).hex()
+    npm = _tar("package/", {"package.json": '{"name": "demo", "version": "1.0.0"}', "index.js": f"// {word}"})
+    server.says("/npm/demo-1.0.0.tgz", npm)
+    dist = {"tarball": f"{base}/npm/demo-1.0.0.tgz", "shasum": hashlib.sha1(npm).hexdigest()}
+    version = {"name": "demo", "version": "1.0.0", "dist": dist}
+    server.json("/npm/demo", {"name": "demo", "dist-tags": {"latest": "1.0.0"}, "versions": {"1.0.0": version}})
+    wheel = io.BytesIO()
+    about = {"METADATA": "Metadata-Version: 2.1\nName: demo\nVersion: 1.0\n", "WHEEL": "Wheel-Version: 1.0\n"}
+    with zipfile.ZipFile(wheel, "w") as file:
+        file.writestr("demo.py", f"word = '{word}'\n")
+        for name, text in {**about, "RECORD": ""}.items():
+            file.writestr(f"demo-1.0.dist-info/{name}", text)
+    server.says("/pip/demo/", '<a href="demo-1.0-py3-none-any.whl">demo</a>', Content_Type="text/html")
+    server.says("/pip/demo/demo-1.0-py3-none-any.whl", wheel.getvalue())
+    crate = _tar("demo-1.0.0/", {"Cargo.toml": CARGO % "demo", "src/lib.rs": f"// {word}"})
+    server.json("/cargo/config.json", {"dl": f"{base}/cargo/{{crate}}.crate"})
+    entry = {"name": "demo", "vers": "1.0.0", "deps": [], "features": {}, "yanked": False}
+    server.says("/cargo/de/mo/demo", json.dumps({**entry, "cksum": hashlib.sha256(crate).hexdigest()}))
+    server.says("/cargo/demo.crate", crate)
+    return server
+
+
+def _tar(folder: str, files: dict[str, str]) -> bytes:
+    data = io.BytesIO()
+    with tarfile.open(fileobj=data, mode="w:gz") as file:
+        for name, text in files.items():
+            entry = tarfile.TarInfo(folder + name)
+            entry.size = len(text)
+            file.addfile(entry, io.BytesIO(text.encode()))
+    return data.getvalue()
+
+
+INSTALL = {
+    "npm": (
+        "rm -rf cache node_modules && npm install --registry $1/npm --cache ./cache --no-audit --no-fund --silent demo "
+        "&& cat node_modules/demo/index.js"
+    ),
+    "pip": (
+        "rm -rf out && $PYTHON -m pip install --quiet --no-cache-dir --disable-pip-version-check --index-url $1/pip "
+        "--target out demo && cat out/demo.py"
+    ),
+    "cargo": "rm -rf home && CARGO_HOME=$PWD/home cargo fetch --quiet && cat home/registry/src/*/demo-1.0.0/src/lib.rs",
+}
+
+
+@pytest.mark.parametrize("name", ["npm", "pip", "cargo"])
+def test_package_managers(name: str, tmp_path: Path) -> None:
+    if name != "pip" and not shutil.which(name):
+        pytest.skip(f"no {name} in PATH")
+    with registry(tmp_path) as server:
+        base = f"https://localhost:{server.port}"
+        index = f'[registries.own]\nindex = "sparse+{base}/cargo/"\n'
+        for path, text in {
+            "Cargo.toml": CARGO % "user" + '[dependencies]\ndemo = {version = "1", registry = "own"}\n',
+            "src/lib.rs": "",
+            ".cargo/config.toml": index,
+        }.items():
+            (tmp_path / path).parent.mkdir(exist_ok=True)
+            (tmp_path / path).write_text(text)
+        recording = Recording(tmp_path, ["sh", "-c", INSTALL[name], "sh", base], PYTHON=PYTHON)
+        recording.environ["SSL_CERT_FILE"] = str(tmp_path / "ca.pem")
+        recording.record()
+    recording.check_replay(environ={"PYTHON": PYTHON})
 
 
 # --- Python ----------------------------------------------------------------------------------------------------------
@@ -300,3 +410,85 @@ def test_clients_of_model_apis(language: str, tmp_path: Path) -> None:
     assert parent.address not in traffic
     assert "sk-secret" not in "".join(path.read_text() for path in (tmp_path / "rec").iterdir())
     recording.check_replay(environ=environ)  # without keys, and without the variable of the base URL
+
+
+# --- Node ------------------------------------------------------------------------------------------------------------
+
+NODE = """
+import http, { get } from "node:http";
+import https from "node:https";
+import net from "node:net";
+import { Worker } from "node:worker_threads";
+
+const [plain, secure] = process.argv.slice(2);
+const shown = async (name, work) => {
+  try {
+    console.log(name, await work());
+  } catch (error) {
+    console.log(name, "failed", error.cause?.code ?? error.code ?? error.name);
+  }
+};
+const text = async (url, options) => (await fetch(url, options)).text();
+const received = (send, url, options = {}) => new Promise((done, failed) => send(url, options, (response) => {
+  let all = "";
+  response.on("data", (data) => (all += data)).on("end", () => done(all));
+}).on("error", failed));
+const upload = (agent) => new Promise((done, failed) => {
+  const request = https.request(`${secure}/post`, { method: "POST", agent }, (response) => {
+    let size = 0;
+    response.on("data", (data) => (size += data.length)).on("end", () => done(size));
+  }).on("error", failed);
+  for (let n = 0; n < 20; n++) request.write("x".repeat(50_000));
+  request.end();
+});
+
+for (const url of [plain, secure]) {
+  await shown("fetch", () => text(`${url}/count/fetch`));
+  await shown("chunked", async () => (await text(`${url}/chunked`)).length);
+  await shown("gzip", async () => (await text(`${url}/gzip`)).length);
+  await shown("redirect", () => text(`${url}/redirect`));
+  await shown("get", () => received(url === plain ? get : https.get, `${url}/count/get`));
+}
+await shown("agent", () => received(get, `${plain}/count/agent`, { agent: new http.Agent({ keepAlive: true }) }));
+await shown("no agent", () => received(get, `${plain}/count/no-agent`, { agent: false }));
+await shown("upload", () => upload(new https.Agent({ keepAlive: true, maxSockets: 1 })));
+await shown("parallel", async () => (await Promise.all(
+  Array.from({ length: 40 }, (_, n) => text(`${secure}/count/${n}`)))).join(""));
+await shown("aborted", () => text(`${plain}/count/aborted`, { signal: AbortSignal.abort() }));
+await shown("worker", () => new Promise((done, failed) => {
+  const code = `fetch("${secure}/count/worker").then((r) => r.text())
+    .then((all) => require("node:worker_threads").parentPort.postMessage(all))`;
+  new Worker(code, { eval: true }).on("message", done).on("error", failed);
+}));
+const unused = net.createServer().listen(0, "127.0.0.1");
+await new Promise((done) => unused.once("listening", done));
+const { port } = unused.address();
+await new Promise((done) => unused.close(done));
+await shown("refused", () => text(`http://127.0.0.1:${port}/`));
+await shown("refused", () => received(https.get, `https://127.0.0.1:${port}/`));
+const own = http.createServer((_, response) => response.end("own")).listen(0, "127.0.0.1");
+await new Promise((done) => own.once("listening", done));
+await shown("own server", () => text(`http://127.0.0.1:${own.address().port}/`));
+process.env.NO_PROXY = "localhost, 127.0.0.1";
+await shown("without proxy", () => received(get, `http://127.0.0.1:${own.address().port}/`, { agent: false }));
+own.close();
+own.closeAllConnections();
+"""
+
+
+@needs("node")
+def test_node(tmp_path: Path) -> None:
+    (tmp_path / "client.mjs").write_text(NODE)
+    with serving() as plain, serving(tmp_path) as secure:
+        recording = Recording(
+            tmp_path, ["node", "client.mjs", plain.origin, secure.origin], NODE_OPTIONS="--no-warnings"
+        )
+        recording.environ["SSL_CERT_FILE"] = str(tmp_path / "ca.pem")
+        out = recording.record().out
+    assert [line for line in out.splitlines() if "failed" in line] == [
+        "aborted failed 20",
+        "refused failed ECONNREFUSED",
+        "refused failed ECONNREFUSED",
+    ]
+    assert "own server own\nwithout proxy own\n" in out
+    recording.check_replay(environ={})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import socket
 import struct
 from contextlib import suppress
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 # Headers of a request that are for the proxy, or would lead to traffic that can't be recorded.
 DROPPED = frozenset({"proxy-connection", "proxy-authorization", "sec-websocket-extensions", "http2-settings"})
 LISTENER = b"ext-recorder-listener"  # header of CONNECT: the program connects to a port of its own for the tunnel
+LINE = re.compile(rb"[\r\n]*[A-Za-z!#$%&'*+.^_`|~0-9-]*(?: |\Z)")  # beginning of a request: its method
 PREFACE = b"PRI * HTTP/2.0\r\n"  # of HTTP/2
 CLAIM_S = 30.0  # until the program has connected to that port
 READABLE_ENCODINGS = ("gzip", "x-gzip", "deflate", "identity")  # in which secrets can be found
@@ -134,6 +136,7 @@ class Client:
         self._server: Origin | None = None  # of the back end
         self._origin = entry.origin  # of a route or tunnel
         self._reader = RequestReader()
+        self._is_fresh = True  # nothing has been received, or nothing in the tunnel
         self._is_blocked = False  # until the backend can process more
         self._is_tunnel = False
         self._is_over = False
@@ -157,6 +160,7 @@ class Client:
 
     def _use_tunnel(self) -> None:
         self._reader = RequestReader()
+        self._is_fresh = True
         self._is_tunnel = True
         self._is_blocked = False
         if self._raw is None:
@@ -180,6 +184,16 @@ class Client:
         self._is_blocked = False
         self.stream.resume()
         self._advance()
+
+    def expect_end(self, seconds: float, miss: Callable[[], None]) -> None:
+        """Wait until the program closes the connection; reset it and call `miss` if it does not."""
+
+        def check() -> None:
+            if not self.stream.closed:
+                miss()
+                self.stream.reset()
+
+        self._loop.after(seconds, check)
 
     def switch(self, take: Callable[[bytes], None]) -> None:
         """Give all further data to a function, from that on which has been read already."""
@@ -211,9 +225,14 @@ class Client:
             return
         if self._is_over:
             return
-        if data.startswith(PREFACE):
-            self._refuse_http2()
-            return
+        if self._is_fresh:
+            self._is_fresh = False
+            if data.startswith(PREFACE):
+                self._refuse_http2()
+                return
+            if not LINE.match(data):  # its client may wait for the server, so nothing else may come
+                self._invalid("not HTTP")
+                return
         try:
             self._reader.receive(data)
         except h11.RemoteProtocolError as error:
@@ -368,7 +387,7 @@ class Client:
         self.stream.write(http2_refusal(f"ext-recorder: {text}"))
         self.stream.end()
 
-    def _invalid(self, error: Exception) -> None:
+    def _invalid(self, error: object) -> None:
         place = self._origin.place if self._origin else "the proxy"
         text = f"to {place}: the program sends invalid HTTP/1.1 ({error})"
         if self._is_tunnel and self._origin is not None:

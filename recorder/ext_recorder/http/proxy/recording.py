@@ -12,7 +12,7 @@ from ext_recorder.http.inject.ext_recorder_agent.errors import described, error_
 from ext_recorder.http.interaction import CONNECT, TCP, TLS, Interaction
 
 from .upstream import Upstream
-from .websocket import CLIENT, SERVER, WebSocketObserver, is_websocket
+from .websocket import CLIENT, SERVER, WebSocketObserver, is_websocket, other_protocol
 
 if TYPE_CHECKING:
     import ssl
@@ -365,9 +365,12 @@ class RecordedConnection:
         assert self._response is not None
         assert self._stream is not None
         if not is_websocket(now):
-            name = next((value for name, value in now.headers if name.lower() == "upgrade"), "another protocol")
-            remedy = SPDY_REMEDY if name.upper().startswith("SPDY/") else ""
-            self._not_recorded(f"the connection becomes one of {name}, which is not recorded{remedy}")
+            name = other_protocol(now)
+            remedy = SPDY_REMEDY if name.upper() == "SPDY/3.1" else ""
+            text = f"{now.method} {now.uri}: the connection becomes one of {name}, which is not recorded{remedy}"
+            self._context.feed.problem(text)
+            self._finish()  # so that a replay refuses it with a reason
+            self._forward_all()
             return
         assert now.body is not None
         self._socket = WebSocketObserver(now.body, self._context.now)
@@ -406,6 +409,9 @@ class RecordedConnection:
         now = self._now
         self._context.feed.problem(f"{now.method} {now.uri}: {reason}" if now else reason)
         self._request = self._response = self._socket = None
+        self._forward_all()
+
+    def _forward_all(self) -> None:
         self._is_raw = True
         if self._stream is not None:
             self._client.switch(self._from_client)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ext_recorder.http.inject.ext_recorder_agent.errors import error_code
+from ext_recorder.http.inject.ext_recorder_agent.errors import NOT_RECORDED, error_code
 from ext_recorder.http.interaction import TCP, TLS, Body
 from ext_recorder.http.responses import CONTINUE
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 # Errors of the server's connection after which the recorder has reset that of the program. The TLS library reports one
 # of its own if the server closes the connection without the end of TLS.
 RESETS = frozenset({"ConnectionResetError", "BrokenPipeError", "ConnectionAbortedError", "SSLEOFError", "SSLError"})
+CUT_PATIENCE_S = 20.0  # until a program has closed a connection that it has closed in the recording
 DEFECTS: dict[str, Defect] = {name: name for name in ("untrusted", "self-signed", "expired", "not-yet-valid", "name")}
 
 
@@ -81,6 +82,12 @@ class ReplayedConnection:
         if played.error is not None and played.error.get("type") in RESETS:
             client.stream.stream(played.pieces, end=False, apart=played.piecewise)
             client.stream.reset_at_end()
+            return
+        if played.error is not None and played.error.get("type") == NOT_RECORDED:
+            # The program has closed the connection, as with a watch that it needs no longer.
+            client.stream.stream(played.pieces, end=False, apart=played.piecewise)
+            text = f"{request.method} {request.uri}: {played.error.get('message')}"
+            client.expect_end(CUT_PATIENCE_S, lambda: self._playback.misses.append(text))
             return
         if played.recorded is not None:
             self._open_websocket(client, request, played.recorded)

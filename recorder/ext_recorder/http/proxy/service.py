@@ -381,7 +381,8 @@ def replay_requests(
         options,
         backends,
         is_own=lambda origin: (
-            not (store.serves(origin.place) or (sessions is not None and sessions.serves(origin.place)))
+            not (store.serves(origin.place) or store.tls(origin.place))
+            and (sessions is None or not sessions.serves(origin.place))
         ),
         note=lambda place: playback.passed.update([place]),
         problem=lambda text: None if text in playback.misses else playback.misses.append(text),

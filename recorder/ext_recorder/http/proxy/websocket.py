@@ -33,10 +33,20 @@ INTERNAL_ERROR = 1011  # close code
 
 
 def is_websocket(interaction: Interaction) -> bool:
-    """Return True if an interaction has opened a WebSocket."""
-    return interaction.status == SWITCHING and any(
-        name.lower() == "upgrade" and value.lower() == "websocket" for name, value in interaction.headers
-    )
+    """Return True if an interaction has opened a WebSocket whose messages can be recorded."""
+    return interaction.status == SWITCHING and not other_protocol(interaction)
+
+
+def other_protocol(interaction: Interaction) -> str:
+    """Return the protocol that a connection has changed to; "" for WebSocket.
+
+    The port-forward of kubectl is a WebSocket that contains SPDY, whose compressed headers differ each time.
+    """
+    headers = {name.lower(): value for name, value in interaction.headers}
+    upgrade, inner = headers.get("upgrade", "another protocol"), headers.get("sec-websocket-protocol", "")
+    if upgrade.lower() == "websocket":
+        return inner if inner.upper().startswith("SPDY/") else ""
+    return upgrade
 
 
 class WebSocketObserver:
