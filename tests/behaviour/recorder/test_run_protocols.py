@@ -139,7 +139,7 @@ def test_another_protocol_in_a_tunnel_is_refused(tmp_path: Path) -> None:
 
 
 def test_an_upgrade_to_spdy_is_forwarded_and_its_replay_is_refused_at_once(tmp_path: Path) -> None:
-    """As kubectl before 1.31 does for exec and port-forward."""
+    """kubectl before 1.31 uses it for exec and port-forward."""
     upgrade = b"HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: SPDY/3.1\r\n\r\n"
     program = (
         TUNNEL
@@ -219,7 +219,7 @@ def test_a_program_that_trusts_only_its_own_certificates_is_named(tmp_path: Path
 
 
 def test_a_program_that_verifies_after_the_handshake_refuses_the_same_certificate_on_replay(tmp_path: Path) -> None:
-    """As Node does: it completes the handshake, and then closes the connection."""
+    """Node completes the handshake, and then closes the connection."""
     program = (
         TUNNEL
         + """
