@@ -139,7 +139,7 @@ def test_another_protocol_in_a_tunnel_is_refused(tmp_path: Path) -> None:
 
 
 def test_an_upgrade_to_spdy_is_forwarded_and_its_replay_is_refused_at_once(tmp_path: Path) -> None:
-    """kubectl before 1.31 uses it for exec and port-forward."""
+    """Versions of kubectl before 1.31 use it for exec and port-forward."""
     upgrade = b"HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: SPDY/3.1\r\n\r\n"
     program = (
         TUNNEL
@@ -157,7 +157,7 @@ print(sock.recv(65536).decode())
         recorded = recording.run()
         assert recorded.out == "HTTP/1.1 101 Switching Protocols\npong\n"
         assert "the connection becomes one of SPDY/3.1, which is not recorded; kubectl 1.31" in recorded.err
-        replayed = recording.run()  # the server is there, but must not be used
+        replayed = recording.run()  # the server runs, but must not be used
     assert "HTTP/1.1 499 Not Recorded" in replayed.out
     assert (replayed.code, "the connection became one of SPDY/3.1, which was not recorded" in replayed.err) == (3, True)
 
@@ -239,7 +239,7 @@ secured.close()
         pytest.skip("no openssl in PATH")
     with Stub(server_context(tmp_path, "localhost")) as server:
         recording = Recording(tmp_path, command(tmp_path, program, f"localhost:{server.port}"))
-        assert recording.record().out == "False\n"  # nobody trusts the authority of the server
+        assert recording.record().out == "False\n"  # its authority is not a trusted one
     recording.check_replay()
 
 
