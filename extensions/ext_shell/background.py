@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
 
-    from ext_sdk.core.redaction.streams import RedactingFile
     from ext_sdk.expect import Searcher
+    from ext_sdk.long_outputs import RedactingFile
     from ext_sdk.process import Child, CommandExpectation, ExitStatus, Pump, Spawner
 
     from .args import Ready

@@ -8,8 +8,8 @@ from msgspec import UNSET, Meta, UnsetType, field
 
 import ext_sdk
 from ext_sdk.capture import CaptureArgs, Captured, NotFound, capture_all, find_in_text
-from ext_sdk.excerpt import Shown, Sizes, write_excerpt
 from ext_sdk.expect import Check, failure_text, section, summary
+from ext_sdk.long_outputs import Shown, Sizes, write_excerpt
 
 from .rlimits import explanation
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import msgspec
 
 import ext_sdk
-from ext_sdk.excerpt import Sizes, write_excerpt
+from ext_sdk.long_outputs import Sizes, write_excerpt
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

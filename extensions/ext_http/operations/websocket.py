@@ -30,9 +30,9 @@ from ext_http.response.outcome import OutcomeExpect, check_outcome
 from ext_http.result import failure_result, notes_of, rounded
 from ext_sdk.capture import CaptureArgs, Captured, NotFound, capture_all, check_names, find_in_text
 from ext_sdk.core.text import counted
-from ext_sdk.excerpt import write_excerpt
 from ext_sdk.expect import Check, Expectation, Integer, Searcher, check_integer, summary
 from ext_sdk.expect.check import Json, failure_text, quoted
+from ext_sdk.long_outputs import write_excerpt
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -10,8 +10,8 @@ from msgspec import UNSET, Meta, UnsetType, field
 
 import ext_sdk
 from ext_sdk.capture import check_names
-from ext_sdk.core.redaction.streams import RedactingFile
 from ext_sdk.expect import Searcher
+from ext_sdk.long_outputs import RedactingFile
 from ext_sdk.polling import attempts_until, exponential
 from ext_sdk.process import (
     CommandExpectation,

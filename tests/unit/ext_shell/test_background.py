@@ -9,8 +9,8 @@ from msgspec import UNSET, convert
 
 from ext_sdk import OperationFailed
 from ext_sdk.context import Place
-from ext_sdk.core.redaction.streams import RedactingFile
 from ext_sdk.expect import Searcher
+from ext_sdk.long_outputs import RedactingFile
 from ext_sdk.process import Spawner
 from ext_shell.args import CommandArgs
 from ext_shell.background import (

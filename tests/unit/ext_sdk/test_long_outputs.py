@@ -10,7 +10,7 @@ import pytest
 from ext_sdk import Config, Context, Log, Secrets
 from ext_sdk.context import Artifacts, States
 from ext_sdk.core.redaction.redactor import Redactor
-from ext_sdk.excerpt import Sizes, write_excerpt
+from ext_sdk.long_outputs import Sizes, write_excerpt
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -8,7 +8,7 @@ import pytest
 
 from ext_sdk.context import Secrets
 from ext_sdk.core.redaction.redactor import Redactor
-from ext_sdk.core.redaction.streams import PIECE_BYTES, RedactingFile, redacted, redacted_pieces
+from ext_sdk.long_outputs import PIECE_BYTES, RedactingFile, redacted, redacted_pieces
 
 if TYPE_CHECKING:
     from pathlib import Path
