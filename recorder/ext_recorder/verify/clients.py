@@ -33,6 +33,7 @@ from ext_recorder.http.proxy.mcp_recording import (
     wait_for_server,
 )
 from ext_recorder.posix.channel import ByteChannel, wait
+from ext_recorder.protocols.mcp import DIALECT
 from ext_recorder.sockets.address import CONNECT_S, shut
 from ext_recorder.sockets.relay import SERVER_START_S
 
@@ -277,6 +278,7 @@ class Clients:
 
 HEADERS = "EXT_RECORDER_HTTP_HEADERS"  # of requests, one on a line
 PIECE = 65_536
+REVISION = "/params/_meta/io.modelcontextprotocol~1protocolVersion"
 
 
 def client_of(url: str) -> tuple[str, ...]:
@@ -321,7 +323,7 @@ class HttpClient:
         """Send a message, or a batch. Responses to requests are read by a thread. Raises OSError."""
         messages = messages_in(line)
         waiting = {message.key: message.id for message in messages if message.kind == "request" and message.key}
-        connection = self._request("POST", line.strip())
+        connection = self._request("POST", line.strip(), **_described(messages))
         read = partial(self._read, connection, waiting, version=any(item.method == "initialize" for item in messages))
         if waiting:
             threading.Thread(target=self._guarded, args=(read, waiting), daemon=True).start()
@@ -337,12 +339,12 @@ class HttpClient:
             with suppress(OSError, http.client.HTTPException):
                 self._request("DELETE").getresponse().read()
 
-    def _request(self, method: str, body: bytes | None = None, last: str = "") -> http.client.HTTPConnection:
+    def _request(self, method: str, body: bytes | None = None, **headers: str) -> http.client.HTTPConnection:
         secure = self._url.scheme == "https"
         kind = http.client.HTTPSConnection if secure else http.client.HTTPConnection
         connection = kind(self._url.hostname or "", self._url.port)
         path = (self._url.path or "/") + (f"?{self._url.query}" if self._url.query else "")
-        connection.request(method, path, body, {**self._headers, **({"Last-Event-ID": last} if last else {})})
+        connection.request(method, path, body, {**self._headers, **headers})
         return connection
 
     def _guarded(self, read: Callable[[], None], waiting: dict[bytes, str]) -> None:
@@ -375,7 +377,7 @@ class HttpClient:
                     for message in messages_in(event.data):
                         self._receive(message, waiting, version=version)
         if waiting and last:
-            self._read(self._request("GET", last=last), waiting)
+            self._read(self._request("GET", None, **{"Last-Event-ID": last}), waiting)
         else:
             self._fail(waiting, error_of("the server ended the response without a message"))
 
@@ -390,6 +392,16 @@ class HttpClient:
         for id in waiting.values():
             self._write(f'{{"jsonrpc":"2.0","id":{id},"error":{error}}}')
         waiting.clear()
+
+
+def _described(messages: list[ClassifiedMessage]) -> dict[str, str]:
+    """Return the headers that a request has since revision 2026-07-28: revision, method, and name of the object."""
+    revision = messages[0].at(REVISION) if messages else None
+    if not isinstance(revision, str):
+        return {}
+    headers = {"MCP-Protocol-Version": revision, "Mcp-Method": messages[0].method}
+    name = DIALECT.about(messages[0])
+    return headers | ({"Mcp-Name": name} if name.isascii() and name else {})
 
 
 def main(url: str) -> None:

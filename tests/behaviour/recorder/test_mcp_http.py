@@ -130,7 +130,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_a_session_is_an_ordinary_cassette_whose_messages_name_their_exchange(folder: Path) -> None:
     cassette = folder / NAME
 
-    found = heads(cassette)
+    found = [head for head in heads(cassette) if head != "http GET 3 end"]  # before or after the response to DELETE
     assert set(found[4:7]) == {"in POST 4", "out GET 3", "out POST 4 json"}  # of two streams
     assert [*found[:4], *found[7:]] == [
         "in POST 1", "out POST 1 json session", "in POST 2", "http GET 3",

@@ -521,10 +521,15 @@ _ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class Endpoint(NamedTuple):
-    """Address of an MCP endpoint: a server, and the path there."""
+    """Address of an MCP endpoint.
+
+    Attributes:
+        query: with its question mark; it may contain credentials.
+    """
 
     origin: Origin
     path: str
+    query: str = ""
 
     @classmethod
     def parse(cls, url: str, option: str) -> Endpoint:
@@ -536,11 +541,11 @@ class Endpoint(NamedTuple):
             origin = Origin("", "", 0)
         if origin.scheme not in {"http", "https"} or not origin.host or parts.username or parts.fragment:
             raise UsageError(f"{option} {url}: expected the URL of an MCP endpoint, such as http://127.0.0.1:8000/mcp")
-        return cls(origin, parts.path or "/")
+        return cls(origin, parts.path or "/", f"?{parts.query}" if parts.query else "")
 
     @property
     def url(self) -> str:
-        """Return the address as text."""
+        """Return the address as text, without the query."""
         return f"{self.origin.scheme}://{self.origin.authority}{self.path}"
 
 
@@ -668,7 +673,7 @@ class HttpRelay:
         """Replace the path of the relay by that of the server, and observe the request."""
         interaction, ours = request.interaction, f"{self._target.origin.scheme}://{self._target.origin.authority}"
         path = interaction.uri.removeprefix(ours)
-        target = self._target.path + path.removeprefix(self._address.path)
+        target = self._target.path + (path.removeprefix(self._address.path) or self._target.query)
         if path.partition("?")[0] == self._address.path and target != path:
             interaction.uri = ours + target
             request = request._replace(head=request.head.replace(f" {path} ".encode(), f" {target} ".encode(), 1))
