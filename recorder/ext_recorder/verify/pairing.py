@@ -172,9 +172,13 @@ class MessagePairing:
         self._on_pair(expected, received)
 
     def _pass(self, index: int) -> None:
-        """Stop waiting for the messages that are recorded before this one, except responses."""
+        """Stop waiting for the messages that are recorded before this one, except responses.
+
+        In any order, the host also waits for requests: they may come later, and its responses are recorded.
+        """
+        kinds = ("response",) if self._in_order else ("response", "request")
         for before in self._expected[:index]:
-            before.passed = before.passed or before.identity[0] != "response"
+            before.passed = before.passed or before.identity[0] not in kinds
 
     def _check_order(self, expected: Expected, received: Received) -> None:
         if expected.index > self._latest[0] and received.index > self._latest[1]:
