@@ -3,7 +3,7 @@
 They are in the header, after `rules:`, each with a comment:
 
     rules:
-    # POST /v1/messages /body/system: a path: recorded …in /tmp/task-x1, now …in /tmp/task-k8
+    # a temporary path: recorded /tmp/task-x1, now /tmp/task-k8 (POST /v1/messages /body/system, interaction 1)
     - path: '@tmp'
 
 `ignore` and `mask` have the values of these options. `path` is a mask for paths: responses contain the path that the
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 KEY = "rules"
 TITLE = f"{KEY}:  # of `run --learn`, to be reviewed\n"
 OPTIONS = ("ignore", "mask", "path")
-SHOWN = 120  # characters of a difference in a comment
+SHOWN = 60  # characters of a value in a comment
 CONTEXT, LEAST_CONTEXT = 24, 2  # characters before a masked part
 GAP = 4  # characters between two parts that are masked as one
 
@@ -143,10 +143,17 @@ def with_rules(text: str, added: Sequence[tuple[Rule, str]]) -> str:
 
 
 class Proposal(NamedTuple):
-    """A rule for one difference, with the class of the value: a date, a path."""
+    """A rule for one difference.
+
+    Attributes:
+        kind: class of the values: a date, a path.
+        recorded, live: the values.
+    """
 
     rule: Rule
     kind: str
+    recorded: object
+    live: object
 
 
 class Learner:
@@ -170,14 +177,14 @@ class Learner:
     def learn(self, number: int, recorded: Subject, live: Subject, differences: Sequence[Difference]) -> bool:
         """Propose rules for the differences; return True if everything looks volatile."""
         found: dict[Rule, str] = {}
-        where = f"{live.method} {live.path}"
         for difference in differences:
             proposals = list(_proposals(difference, live.method, live.path if live.path == recorded.path else ""))
             if not proposals:
                 return False
-            for rule, kind in proposals:
-                text = cut(" ".join(difference.text.split()), SHOWN)
-                found.setdefault(rule, f"{where} (interaction {number}) {text}: {kind}")
+            where = f"{live.method} {live.path} {difference.pointer}, interaction {number}"
+            for rule, kind, *values in proposals:
+                one, other = (cut(" ".join(str(value).split()), SHOWN) for value in values)
+                found.setdefault(rule, f"{kind}: recorded {one}, now {other} ({where})")
         for rule, reason in found.items():
             if rule not in self._known and rule not in self._learned:
                 self._learned[rule] = reason
@@ -213,30 +220,33 @@ def _proposals(difference: Difference, method: str, path: str) -> Iterator[Propo
     if difference.pointer == "/host":
         addresses = difference.text.removeprefix("address: recorded ").split(", now ")
         if len({PORT.sub("", address) for address in addresses}) == 1:
-            yield Proposal(ignored._replace(value=ignored.value.removesuffix("host") + "port"), "a port")
+            rule = ignored._replace(value=ignored.value.removesuffix("host") + "port")
+            yield Proposal(rule, "a port", *addresses)
         return
     if isinstance(recorded, str) and isinstance(live, str):
         proposals = _masks(recorded, live)
         whole = len(proposals) == 1 and proposals[0].covers(recorded) and proposals[0].covers(live)
         if whole and difference.pointer != "/path":
-            yield Proposal(ignored, proposals[0].kind)
+            yield Proposal(ignored, proposals[0].kind, recorded, live)
         else:
-            for pattern, kind in proposals:
-                yield Proposal(Rule("path" if kind.endswith("path") else "mask", pattern), kind)
+            for pattern, kind, *values in proposals:
+                yield Proposal(Rule("path" if kind.endswith("path") else "mask", pattern), kind, *values)
     elif isinstance(recorded, int | float) and isinstance(live, int | float) and type(recorded) is type(live):
         mask, (*_, name) = Mask(["@epoch"]), parts(difference.pointer)
         words = re.findall(r"[A-Z]?[a-z]+|[A-Z]+", name)
         if mask.value(recorded) == mask.value(live):
-            yield Proposal(ignored, "a Unix time")
+            yield Proposal(ignored, "a Unix time", recorded, live)
         elif words and words[-1].lower() in COUNTERS:
-            yield Proposal(ignored, "a counter")
+            yield Proposal(ignored, "a counter", recorded, live)
 
 
 class _Masked(NamedTuple):
-    """A mask, and the class of what it matches."""
+    """A mask, the class of what it matches, and the first two values."""
 
     pattern: str
     kind: str
+    recorded: str
+    live: str
 
     def covers(self, text: str) -> bool:
         """Return True if it matches a complete text."""
@@ -244,12 +254,14 @@ class _Masked(NamedTuple):
 
 
 class _Part(NamedTuple):
-    """Part of a text that differs: its place, a pattern for it, and its class."""
+    """Part of a text that differs: its place, a pattern for it, its class, and the words that contain it."""
 
     start: int
     end: int
     pattern: str
     kind: str
+    recorded: str
+    live: str
 
 
 def _masks(recorded: str, live: str) -> list[_Masked]:
@@ -261,7 +273,8 @@ def _masks(recorded: str, live: str) -> list[_Masked]:
         if left != right and len(left) == len(right):
             mask = Mask([f"@{name}"])
             one, other = mask.text(one), mask.text(other)
-            found.append(_Masked(f"@{name}", NAMES.get(name, f"a {name}")))
+            values = next((pair for pair in zip(left, right, strict=True) if pair[0] != pair[1]), ("", ""))
+            found.append(_Masked(f"@{name}", NAMES.get(name, f"a {name}"), *values))
     if WORD.split(one) != WORD.split(other):
         return []
     at = 0
@@ -273,7 +286,7 @@ def _masks(recorded: str, live: str) -> list[_Masked]:
         start = r"\A" if not at and context == before else ""
         if not start and len(context) < LEAST_CONTEXT:
             return []  # it would match anywhere
-        found.append(_Masked(f"(?<={start}{_literal(context)}){part.pattern}", part.kind))
+        found.append(_Masked(f"(?<={start}{_literal(context)}){part.pattern}", *part[3:]))
         at = part.end
     all_masks = Mask.of(masked.pattern for masked in found)
     return found if all_masks and all_masks.text(recorded) == all_masks.text(live) else []
@@ -287,7 +300,7 @@ def _parts(one: str, other: str) -> list[_Part]:
             continue
         part = _random_part(left[0], right[0])
         if part is None and PATH.match(left[0]) and PATH.match(right[0]):
-            part = _Part(0, len(left[0]), f"/{WORD.pattern.removesuffix('+')}*", "a path")
+            part = _Part(0, len(left[0]), f"/{WORD.pattern.removesuffix('+')}*", "a path", left[0], right[0])
         if part is None:
             return []
         start = left.start() + part.start
@@ -327,5 +340,5 @@ def _random_part(one: str, other: str) -> _Part | None:
             return None  # words
         if part is not None:
             pattern = part.pattern + _literal(one[part.end : left.start()]) + pattern
-        part = _Part(part.start if part else left.start(), left.end(), pattern, kind)
+        part = _Part(part.start if part else left.start(), left.end(), pattern, kind, one, other)
     return part

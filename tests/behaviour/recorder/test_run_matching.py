@@ -121,7 +121,7 @@ def test_learned_rules_apply_to_later_replays_and_recordings(tmp_path: Path, mod
     text = header.read_text()
     assert text.startswith(before)
     assert yaml.safe_load(text)["rules"] == [{"mask": "@date"}, {"path": "@tmp"}]
-    assert "# POST /v1/messages" in text
+    assert "# a date: recorded 2026-11-22, now 2026-12-24 (POST /v1/messages /body/system, interaction 1)\n" in text
 
     replayed = Result(tmp_path, model, "--mode", "none", TASK="/tmp/another", DAY="2027-01-01")
     assert (replayed.code, replayed.out) == (0, "answer 1 answer 2\n"), replayed.err
@@ -133,7 +133,7 @@ def test_learned_rules_apply_to_later_replays_and_recordings(tmp_path: Path, mod
 
     assert Result(tmp_path, model, "--mode", "all").code == 0
     assert yaml.safe_load(header.read_text())["rules"] == [{"mask": "@date"}, {"path": "@tmp"}]
-    assert "# POST /v1/messages" in header.read_text()
+    assert "# a date: recorded 2026-11-22" in header.read_text()
 
 
 def test_nothing_is_learned_from_a_request_that_differs_in_its_meaning(tmp_path: Path, model: str) -> None:
