@@ -13,6 +13,7 @@ from tests.bench import (
     http_requests,
     kubernetes,
     parsing,
+    proxy,
     recording,
     replaying,
     start_up,
@@ -106,6 +107,8 @@ _WITH_PEERS = (
            "mcp-cassette replayed/s", _times_at_least(1)),
     Figure("peers.sdk-direct", "the same without a recorder", "1/s", measuring.measure_sdk, "direct recorded/s",
            "ext-recorder recorded/s"),
+    Figure("peers.mitmproxy", "added by mitmproxy to a request of 2 KB", "µs", proxy.measure_mitmproxy,
+           "mitmproxy added µs", "mitmproxy direct µs", without="mitmdump is not in PATH"),
     Figure("peers.help", "--help", "ms", measuring.measure_help, "ext-recorder ms", "quickest peer ms"),
     *(
         Figure(f"peers.{peer.name}.{name}", f"{peer.name}: {what}", unit, measure, f"{peer.name} {series}",
@@ -202,6 +205,24 @@ FIGURES = (
            http_layer.measure_memory, "recorded body MiB", "small MiB", _at_most(80)),
     Figure("layer.bomb", "the same, a gzip bomb of twice as much", "MiB", http_layer.measure_memory,
            "recorded bomb MiB", "small MiB", _at_most(80)),
+    Figure("proxy.trip", "added by `run` to a request of 2 KB, keep-alive, median", "µs", proxy.measure,
+           "trips added µs", "trips direct µs", _at_most(1000)),
+    Figure("proxy.first-event", "added to the first server-sent event", "µs", proxy.measure,
+           "trips added first event µs", "trips direct first event µs", _at_most(1000)),
+    Figure("proxy.flood", "{proxied:,} requests from 16 connections, to the exit of the recorder", "1/s",
+           proxy.measure, "flood 1/s", "trips direct µs", _at_least(1_000)),
+    Figure("proxy.replay-first", "first replayed response, {proxied:,} interactions, beside a tenth of them", "ms",
+           proxy.measure_replay, "many first ms", "few first ms", _times_at_most(1.5)),
+    Figure("proxy.replay", "{proxied:,} replayed interactions, beside ten times a tenth of them", "s",
+           proxy.measure_replay, "many s", "ten times s", _times_at_most(1.5)),
+    *(
+        Figure(f"proxy.{kind}-{name}", f"peak memory, a {kind} {name} of {{body_mib}} MiB", "MiB",
+               proxy.measure_memory, f"{kind} {name} MiB", "small MiB", _at_most(64))
+        for kind in ("recorded", "replayed")
+        for name in ("download", "upload")
+    ),
+    Figure("proxy.eval", "an example eval, replayed, beside its recording", "s", proxy.measure_eval, "replayed s",
+           "recorded s", _times_at_most(0.1)),
     Figure("kubernetes.manifest", "ext-kubernetes, spawn to manifest", "ms", _start, "ext-kubernetes ms",
            "ext-shell ms", _times_at_most(1.1)),
     Figure("kubernetes.configured", "ext-kubernetes with a configuration, spawn to manifest", "ms", _start,

@@ -24,6 +24,8 @@ class Scale:
         large_mb: megabytes of a large message.
         parsed: interactions in the cassette that a YAML library has to read as well.
         gets: requests of ext-http, one after the other.
+        proxied: requests through the recording proxy; a tenth of them, to see whether more take longer each.
+        think_s: until the model of an example eval responds.
         body_mib: of a big body; a bomb becomes twice as big.
         first_calls: spawns in a round for the first call of ext-kubernetes.
         flips: of a condition in a round; the round's value is their median.
@@ -48,6 +50,8 @@ class Scale:
     large_mb: int
     parsed: int
     gets: int
+    proxied: int
+    think_s: float
     body_mib: int
     first_calls: int
     flips: int
@@ -73,6 +77,8 @@ FULL = Scale(
     large_mb=20,
     parsed=100_000,
     gets=1_000,
+    proxied=10_000,
+    think_s=8.0,
     body_mib=100,
     first_calls=3,
     flips=11,
@@ -98,6 +104,8 @@ QUICK = Scale(
     large_mb=20,
     parsed=10_000,
     gets=1_000,
+    proxied=10_000,
+    think_s=5.0,
     body_mib=100,
     first_calls=1,
     flips=5,
@@ -122,6 +130,8 @@ TINY = Scale(
     large_mb=1,
     parsed=20,
     gets=5,
+    proxied=80,
+    think_s=0.1,
     body_mib=2,
     first_calls=1,
     flips=1,

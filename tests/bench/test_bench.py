@@ -56,6 +56,7 @@ OTHER_PEERS = (
     "peers.mcp-cassette",
     "peers.mcp-vcr",
     "peers.mcpsnoop",
+    "peers.mitmproxy",
     *(f"peers.{name}" for name in ABSENT),
 )
 
