@@ -37,7 +37,7 @@ _HUNK = re.compile(rb"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
 _SECTION = re.compile(rb"^# patch: (\d{1,9}), folder: ([^\n]+), t: [0-9.]+\n", re.MULTILINE)
 _INDEX = re.compile(rb"index ([0-9a-f]{7,64})\.\.([0-9a-f]{7,64})(?: ([0-7]{6}))?\n")
 _NO_END = b"\\ No newline at end of file\n"
-_MOST_DELTA_BYTES = 1 << 30
+_MOST_BINARY_BYTES = 1 << 30
 _PLACEHOLDER = re.compile(rb"(\[redacted:[A-Za-z0-9_.-]{1,96}#)[0-9]{1,9}\]")
 
 
@@ -165,7 +165,13 @@ def encode(path: str, old: Entry | None, new: Entry | None, *, renamed: str = ""
     lines.append(b"index %b..%b%b\n" % (*(id.encode() for id in ids), b" %o" % new.mode if same_mode and new else b""))
     contents = [entry.content if entry else b"" for entry in (old, new)]
     if None in contents or any(is_binary(content or b"") for content in contents):
-        lines += _literal(contents[1] or b"")
+        content = contents[1] or b""
+        lines.append(b"GIT binary patch\nliteral %d\n" % len(content))  # without the part that would reverse it
+        packed = zlib.compress(content, 9)
+        for piece in (packed[at : at + 52] for at in range(0, len(packed), 52)):
+            length = len(piece) + (64 if len(piece) <= 26 else 70)  # A to Z, a to z
+            lines.append(b"%c%b\n" % (length, b85encode(piece, pad=True)))
+        lines.append(b"\n")
     elif contents[0] or contents[1]:
         names = (before if old else b"/dev/null", after if new else b"/dev/null")
         tabs = [b"\t" if b" " in name else b"" for name in names]
@@ -195,17 +201,6 @@ def _name(prefix: str, path: str) -> bytes:
         for byte in data
     ]
     return b'"%b"' % b"".join(pieces)
-
-
-def _literal(content: bytes) -> Iterator[bytes]:
-    """Yield the lines of a binary file with this content. It cannot be reversed, which halves its size."""
-    yield b"GIT binary patch\nliteral %d\n" % len(content)
-    packed = zlib.compress(content, 9)
-    for at in range(0, len(packed), 52):
-        piece = packed[at : at + 52]
-        length = len(piece) + (64 if len(piece) <= 26 else 70)  # A to Z, a to z
-        yield b"%c%b\n" % (length, b85encode(piece, pad=True))
-    yield b"\n"
 
 
 def _hunks(old: list[bytes], new: list[bytes]) -> Iterator[bytes]:
@@ -289,7 +284,12 @@ class _Reader:
         self._at += 1
         while (line := self._next()) is not None:
             if line.startswith(b"--- "):
-                old, new = _side(line[4:], old), _side(self._following()[4:], new)
+                self._at += 1
+                other = self._next() or b""
+                if not other.startswith(b"+++ "):
+                    raise PatchError("expected a line +++ after ---")
+                self._at += 1
+                old, new = _side(line[4:], old), _side(other[4:], new)
                 values["hunks"] = tuple(self._hunks())
                 break
             if line == b"GIT binary patch\n":
@@ -310,13 +310,6 @@ class _Reader:
 
     def _next(self) -> bytes | None:
         return self._lines[self._at] if self._at < len(self._lines) else None
-
-    def _following(self) -> bytes:
-        """Return the line `+++` and step over both."""
-        self._at += 2
-        if self._at > len(self._lines) or not self._lines[self._at - 1].startswith(b"+++ "):
-            raise PatchError("expected a line +++ after ---")
-        return self._lines[self._at - 1]
 
     def _hunks(self) -> Iterator[Hunk]:
         while (line := self._next()) is not None and (found := _HUNK.match(line)):
@@ -355,35 +348,22 @@ class _Reader:
         parts = []
         while (line := self._next()) is not None and (kind := line.partition(b" ")[0]) in {b"literal", b"delta"}:
             self._at += 1
-            packed = bytearray()
-            while (line := self._next()) not in {None, b"\n"}:
-                packed += _base85(line or b"")
-                self._at += 1
+            decompressor, content = zlib.decompressobj(), bytearray()
+            try:
+                while (line := self._next()) not in {None, b"\n"} and len(content) <= _MOST_BINARY_BYTES:
+                    letter = (line or b"")[0]
+                    size = letter - 64 if letter <= 90 else letter - 70  # A to Z, a to z
+                    content += decompressor.decompress(b85decode((line or b"")[1:].rstrip(b"\n"))[:size])
+                    self._at += 1
+            except (ValueError, zlib.error) as error:
+                raise PatchError(f"a binary patch is damaged: {error}") from None
+            if not decompressor.eof:
+                raise PatchError("a binary patch is cut off or too long")
             self._at += 1
-            parts.append((kind.decode(), _inflated(bytes(packed))))
+            parts.append((kind.decode(), bytes(content)))
         if not parts:
             raise PatchError("a binary patch has no content")
         return parts[0]
-
-
-def _base85(line: bytes) -> bytes:
-    letter = line[0]
-    size = letter - 64 if letter <= 90 else letter - 70  # A to Z, a to z
-    try:
-        return b85decode(line[1:].rstrip(b"\n"))[:size]
-    except ValueError:
-        raise PatchError("a line of a binary patch is not base 85") from None
-
-
-def _inflated(packed: bytes) -> bytes:
-    decompressor = zlib.decompressobj()
-    try:
-        content = decompressor.decompress(packed, _MOST_DELTA_BYTES)
-    except zlib.error as error:
-        raise PatchError(f"a binary patch is damaged: {error}") from None
-    if not decompressor.eof:
-        raise PatchError("a binary patch is cut off or too long")
-    return content
 
 
 _EXTENDED = {

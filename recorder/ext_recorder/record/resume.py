@@ -152,7 +152,14 @@ class _ChildCatchUp:
             message = self._dialect.classify(item.payload) if isinstance(item, Frame) else None
             if message is not None and message.kind == "response":
                 self._wait(NEXT_S, lambda: bool(self._asked))
-                wire = self._readdressed(message, wire) if self._asked else b""
+                asked = self._asked.pop(0) if self._asked else None
+                id = asked.text[slice(*asked.span)] if asked else ""  # of the live request of the child
+                start, end = message.span
+                if asked is None:
+                    wire = b""
+                elif id and id != message.text[start:end]:
+                    text = message.text[:start] + id + message.text[end:]
+                    wire = self._framing.encode(text.encode("utf-8", "surrogateescape"))
             elif message is not None and message.kind == "request" and message.key is not None:
                 self._open.append(message.key)
             self._channel.send(wire)
@@ -161,15 +168,6 @@ class _ChildCatchUp:
                 self._ended = True
             self._wait(NEXT_S, lambda: not self._open or bool(self._asked))
         self._wait(ANSWERS_S, lambda: not self._open)
-
-    def _readdressed(self, answer: ClassifiedMessage, wire: bytes) -> bytes:
-        """Return the response of the host with the id of the child's live request."""
-        asked = self._asked.pop(0)
-        start, end = answer.span
-        id = asked.text[slice(*asked.span)]
-        if not id or id == answer.text[start:end]:
-            return wire
-        return self._framing.encode((answer.text[:start] + id + answer.text[end:]).encode("utf-8", "surrogateescape"))
 
     def _wait(self, seconds: float, done: Callable[[], bool]) -> None:
         """Read output of the child until a condition holds, or for a number of seconds."""

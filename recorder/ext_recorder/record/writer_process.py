@@ -25,7 +25,7 @@ from .note_queue import NO_PROCESS, Journal, NoteQueue, Report, unpacked
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from ext_recorder.cassette.writer import Writer
     from ext_recorder.replay.unanswered import CompletenessCheck
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from .config import RecordingConfig
     from .event_encoder import EventEncoder
     from .note_queue import Note
-    from .protocol_detection import DetectedProtocol
 
 # Seconds for the child to end by itself after the recorder was killed, which closes the input of the child.
 CHILD_GRACE_S = 5.0
@@ -42,6 +41,10 @@ CHILD_GRACE_S = 5.0
 # processes by session (autogroup) share by group first: there it gets half.
 NICENESS = 10
 NO_GUARD = -1
+AUTO = "auto"  # protocol: that of the first messages
+# Most bytes that are held back until the protocol is known, stderr included; then the most likely one is used.
+HELD_BYTES = 16_777_216
+_HTTP_VERSIONS = frozenset((b"HTTP/1.1", b"HTTP/1.0"))
 
 
 def start(session: RecordingConfig, child: int) -> NoteQueue:
@@ -209,8 +212,6 @@ class _Recording:
         """Return protocol and framing of the session: those that the user gives, or those of its first messages."""
         from ext_recorder.protocols.dialect import DIALECTS
 
-        from .protocol_detection import AUTO, DetectedProtocol, detect_protocol
-
         session = self._session
         if session.framing == "http":
             return DetectedProtocol("http", "http", batches)
@@ -318,3 +319,60 @@ class _Recording:
                 "only other bytes; without --protocol and --framing, both are detected"
             )
         return ""
+
+
+class DetectedProtocol:
+    """Protocol and framing of a session, as detected.
+
+    Attributes:
+        protocol: the name of a dialect.
+        framing: the name of a framing.
+        batches: all notes, including those that were read for the detection.
+    """
+
+    __slots__ = ("batches", "framing", "protocol")
+
+    def __init__(self, protocol: str, framing: str, batches: Iterator[list[Note]]) -> None:
+        self.protocol = protocol
+        self.framing = framing
+        self.batches = batches
+
+
+def detect_protocol(
+    batches: Iterator[list[Note]], framing: str, keep: Callable[[list[Note]], None]
+) -> DetectedProtocol:
+    """Read events of a session until protocol and framing are clear: `--protocol auto`.
+
+    It does not delay the session: the proxy forwards all bytes. The notes are held back until a message, usually the
+    first one, shows framing and protocol.
+
+    Args:
+        batches: the notes as they come; waited for.
+        framing: where it is known; "" to find that out, too.
+        keep: called with what is held back.
+    """
+    from itertools import chain
+
+    from ext_recorder.protocols.detection import Detector
+
+    detector = Detector(framing)
+    held: list[list[Note]] = []
+    size = 0
+    for queue in batches:
+        held.append(queue)
+        for _, name, data in queue:
+            if not isinstance(data, bytes):
+                continue
+            stream, _, connection = name.partition(":")  # "in:2": of the second connection of a socket server
+            size += len(data)
+            if connection == "0" or stream == "err":
+                continue
+            if connection and stream == "in" and not framing:
+                words = data.partition(b"\r\n")[0].split(b" ")  # of the first line of an HTTP/1.1 request
+                if len(words) == 3 and words[0].isalpha() and words[0].isupper() and words[2] in _HTTP_VERSIONS:
+                    return DetectedProtocol("http", "http", chain(held, batches))
+            detector.receive("in" if stream == "in" else "out", data)
+        if detector.found or size > HELD_BYTES:
+            break
+        keep(queue)
+    return DetectedProtocol(*detector.settle(), chain(held, batches))

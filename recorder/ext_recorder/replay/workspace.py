@@ -1,8 +1,8 @@
 """Workspaces of children: files that a child changes are noted before its next message, and changed again on replay.
 
 The workspace of an ACP agent is the `cwd` of its sessions, that of any other child its working directory. The folders
-of `--bind` are workspaces, too. A patch is
-applied completely or not at all, only to the files that were recorded, and never outside of the workspace.
+of `--bind` are workspaces, too. A patch is applied completely or not at all, only to the files that were recorded, and
+never outside of the workspace.
 
 `.git` is not a part of it: hooks and configuration in it would run programs. Neither is `__pycache__`.
 """
@@ -22,7 +22,6 @@ from ext_recorder.cassette.git_patch import (
     Entry,
     FilePatch,
     file_of,
-    lines_of,
     object_id,
     patch_of,
     patched,
@@ -129,19 +128,14 @@ class Snapshot:
             if path in renamed and new:
                 yield path, renamed[path], _state(before[renamed[path]]), _state(new)
             elif path not in renamed.values():
-                entry = self._complete(path, new.entry) if new else None
-                if entry or not new:
-                    yield path, "", _state(before.get(path)), entry
-
-    def _complete(self, path: str, entry: Entry) -> State | None:
-        """Return a changed file with its content, which is read again if it was not kept; None if it is too long."""
-        if entry.content is not None:
-            return entry.mode, entry.content, entry.id
-        content = _read(f"{self.folder}/{path}", MOST_BYTES)
-        if content is None:
-            self._remarks.append(f"{path}: over {MOST_BYTES} bytes, or not readable")
-            return None
-        return entry.mode, content, object_id(content)
+                after = _state(new)
+                if new and new.entry.content is None:  # it was not kept
+                    content = _read(f"{self.folder}/{path}", MOST_BYTES)
+                    if content is None:
+                        self._remarks.append(f"{path}: over {MOST_BYTES} bytes, or not readable")
+                        continue
+                    after = (new.entry.mode, content, object_id(content))
+                yield path, "", _state(before.get(path)), after
 
     def _scan(self) -> tuple[dict[str, _Seen], frozenset[str]]:
         files: dict[str, _Seen] = {}
@@ -268,28 +262,27 @@ class WorkspaceTracker:
                 self._on_message(stream, line)
 
     def _on_message(self, stream: str, line: bytes) -> None:
-        kind, id = _kind_and_id(line)
-        if not kind:
+        if seen := scan_id(line):
+            kind, id = str(seen[0]), line[seen[1] : seen[2]]
+        elif "id" in (message := _parsed(line)):
+            kind = "request" if "method" in message else "response"
+            id = repr(message["id"]).replace("'", '"').encode()
+        else:
             return
         if stream == "in" and kind == "request":
             if not self._open:
                 for snapshot in self._snapshots.values():
                     snapshot.changes()
             self._open.add(id)
-            if any(method in line for method in _SESSIONS):
-                self._begin(line)
+            params = _parsed(line).get("params") if any(method in line for method in _SESSIONS) else None
+            cwd = params.get("cwd") if isinstance(params, dict) else None
+            if isinstance(cwd, str):
+                self._snapshots.pop(CHILD, None)  # the session has a workspace of its own
+                self._add(cwd)
             return
         self.note()
         if stream == "out" and kind == "response":
             self._open.discard(id)
-
-    def _begin(self, line: bytes) -> None:
-        """Take a snapshot of the workspace of a new ACP session, instead of that of the child."""
-        params = _parsed(line).get("params")
-        cwd = params.get("cwd") if isinstance(params, dict) else None
-        if isinstance(cwd, str):
-            self._snapshots.pop(CHILD, None)
-            self._add(cwd)
 
     def _add(self, folder: str) -> None:
         """Take a snapshot of a folder, unless it is in one that is noted already."""
@@ -329,16 +322,6 @@ def tracker_of(files: str, cassette: str, folders: Iterable[str] = ()) -> Worksp
     return WorkspaceTracker(sessions=files == "sessions", without=tuple(without), folders=folders)
 
 
-def _kind_and_id(line: bytes) -> tuple[str, bytes]:
-    """Return the kind of a JSON-RPC message and its id; "" if it is not one."""
-    if seen := scan_id(line):
-        return seen[0], line[seen[1] : seen[2]]
-    message = _parsed(line)
-    if "id" not in message:
-        return "", b""
-    return "request" if "method" in message else "response", repr(message["id"]).replace("'", '"').encode()
-
-
 def _parsed(line: bytes) -> dict[str, object]:
     from ext_sdk.core.wire.errors import MessageError
     from ext_sdk.core.wire.json_codec import loads
@@ -375,7 +358,15 @@ class Workspaces:
             CassetteError: the patch cannot be read.
         """
         patch = patch_of(self._cassette, number)
-        folder = self._live_folder(patch.folder)
+        folder = patch.folder
+        if folder != CHILD:  # it must be one that the host has named: no other folder is changed
+            named = [name for name in self._bindings.names if name != HOME]
+            is_named = any(self._bindings.is_placeholder(name, folder) for name in named)
+            live = self._bindings.live(folder) if is_named else None
+            if live is None:
+                problem = f"their folder {folder} is not known; use --bind NAME=PATH"
+                raise WorkspaceError(f"changed files cannot be replayed: {problem}")
+            folder = live
         try:
             root = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         except OSError as error:
@@ -399,19 +390,6 @@ class Workspaces:
 
     def _neutral(self, data: bytes) -> bytes:
         return self._bindings.to_placeholders(self._redact(data))
-
-    def _live_folder(self, folder: str) -> str:
-        """Return the workspace of this replay. It must be one that the host has named: no other folder is changed."""
-        if folder == CHILD:
-            return folder
-        for name in self._bindings.names:
-            if name != HOME and self._bindings.is_placeholder(name, folder):
-                live = self._bindings.live(folder)
-                if live is not None:
-                    return live
-        raise WorkspaceError(
-            f"changed files cannot be replayed: their folder {folder} is not known; use --bind NAME=PATH"
-        )
 
 
 class _Refused(Exception):
@@ -466,10 +444,7 @@ class _Target:
         if found is None:
             return Entry(patch.new_mode or FILE, b"")
         expected = b"".join(line for hunk in patch.hunks for line in hunk.new)
-        is_same = patch.binary is None and self._compared(found.content or b"") == list(
-            map(without_numbers, lines_of(expected))
-        )
-        if not is_same:
+        if patch.binary or without_numbers(self._neutral(found.content or b"")) != without_numbers(expected):
             raise _Refused(f"{patch.new}: it exists already, with other content")
         return Entry(found.mode, b"")
 
@@ -487,9 +462,6 @@ class _Target:
     def _has(self, entry: Entry, id: str) -> bool:
         content = entry.content or b""
         return not id or object_id(content).startswith(id) or object_id(self._neutral(content)).startswith(id)
-
-    def _compared(self, content: bytes) -> list[bytes]:
-        return [without_numbers(line) for line in lines_of(self._neutral(content))]
 
     def _entry(self, path: str) -> Entry | None:
         """Return a file as the patch has changed it so far; None if it does not exist. Raises _Refused."""
@@ -587,8 +559,13 @@ def _write(folder: int, name: str, entry: Entry) -> None:
         fd = os.open(temporary, flags, 0o777 if entry.mode == EXECUTABLE else 0o666, dir_fd=folder)
         with open(fd, "wb") as file:  # noqa: PTH123
             file.write(content)
+            with suppress(FileNotFoundError):  # permissions stay as they are
+                before = os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode
+                executable = (before & 0o444) >> 2 if entry.mode == EXECUTABLE else 0
+                if stat.S_ISREG(before):
+                    os.fchmod(fd, (before & 0o666) | executable)
     try:
-        with suppress(IsADirectoryError, OSError):
+        with suppress(OSError):
             os.rmdir(name, dir_fd=folder)  # an empty folder that a file replaces
         os.rename(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
     except OSError:

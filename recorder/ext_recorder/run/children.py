@@ -18,7 +18,6 @@ from ext_sdk.core.wire.json_codec import dumps, loads
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-    from pathlib import Path
     from typing import Any, Literal
 
     from ext_recorder.cassette.recording import Child
@@ -492,8 +491,10 @@ def _completed(cassette: str, recorder: object) -> str:
     until, partial = time.monotonic() + PATIENCE_S, partial_of(Path(cassette))
     while partial.exists():
         try:
-            if _is_reserved(partial, recorder):  # its recorder has not opened the file yet
-                raise CassetteInUse(partial)
+            if partial.stat().st_size == 0 and isinstance(recorder, int):
+                with suppress(ProcessLookupError):
+                    os.kill(recorder, 0)
+                    raise CassetteInUse(partial)  # its recorder runs, and has not locked the file yet
             recover(partial)
         except CassetteInUse:
             if time.monotonic() > until:
@@ -508,17 +509,6 @@ def _completed(cassette: str, recorder: object) -> str:
         else:
             return "its recorder was killed; the session is recorded up to the last complete message"
     return "" if os.path.exists(cassette) else "not recorded: it did not start, or its cassette could not be written"  # noqa: PTH110
-
-
-def _is_reserved(partial: Path, recorder: object) -> bool:
-    """Return True if a file is empty and the process that writes it still runs."""
-    if partial.stat().st_size or not isinstance(recorder, int):
-        return False
-    try:
-        os.kill(recorder, 0)
-    except OSError:
-        return False
-    return True
 
 
 def _session_counts(children: Sequence[Child]) -> list[str]:

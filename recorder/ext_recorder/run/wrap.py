@@ -52,7 +52,12 @@ class _File:
         """Return the document, of YAML or of JSON with comments."""
         texts, problem = [self._text], ""
         if self._text.lstrip("\ufeff \t\r\n").startswith("{"):  # marks are positions, so they must stay the same
-            texts.insert(0, _NOT_YAML.sub(lambda found: found[0] if found[0][0] == '"' else _blank(found[0]), texts[0]))
+            texts.insert(
+                0,
+                _NOT_YAML.sub(
+                    lambda found: found[0] if found[0][0] == '"' else re.sub(r"[^\n]", " ", found[0]), texts[0]
+                ),
+            )
         for text in texts:
             try:
                 return yaml.compose(text, Loader=yaml.SafeLoader)
@@ -105,7 +110,7 @@ class Wrapping:
         self._command = list(command)
         self._given = {os.path.realpath(file): file for file in files}
         for path, file in self._given.items():
-            if not any(_names(word, path) for word in command):
+            if not any(_renamed(word, path, "") != word for word in command):
                 raise UsageError(f"--wrap {file}: COMMAND does not name this file, so the host cannot be given a copy")
             if path in self._files:
                 continue  # another file refers to it
@@ -201,7 +206,7 @@ class Wrapping:
         elif getattr(server, "flow_style", False):
             further = f', "args": [{program}]'
         else:
-            further = f"\n{' ' * _column(server)}args: [{program}]"
+            further = f"\n{' ' * (server.start_mark.column if server else 0)}args: [{program}]"
         file.replace(command, lambda session: json.dumps(f"{session}/{shim}") + further)
 
     def _shim(self, name: str, kind: str, command: tuple[str, ...]) -> str:
@@ -260,18 +265,6 @@ def _list(node: yaml.Node | None) -> list[yaml.Node]:
 
 def _text(node: yaml.Node | None) -> str:
     return str(node.value) if isinstance(node, yaml.ScalarNode) else ""
-
-
-def _column(mapping: yaml.Node | None) -> int:
-    return int(mapping.start_mark.column) if mapping else 0
-
-
-def _blank(text: str) -> str:
-    return "".join("\n" if char == "\n" else " " for char in text)
-
-
-def _names(word: str, path: str) -> bool:
-    return _renamed(word, path, "") != word
 
 
 def _renamed(word: str, path: str, copy: str) -> str:
