@@ -323,7 +323,12 @@ class HttpClient:
         """Send a message, or a batch. Responses to requests are read by a thread. Raises OSError."""
         messages = messages_in(line)
         waiting = {message.key: message.id for message in messages if message.kind == "request" and message.key}
-        connection = self._request("POST", line.strip(), **_described(messages))
+        headers: dict[str, str] = {}
+        if messages and isinstance(revision := messages[0].at(REVISION), str):  # since 2026-07-28
+            headers = {"MCP-Protocol-Version": revision, "Mcp-Method": messages[0].method}
+            if (name := DIALECT.about(messages[0])) and name.isascii():
+                headers["Mcp-Name"] = name
+        connection = self._request("POST", line.strip(), **headers)
         read = partial(self._read, connection, waiting, version=any(item.method == "initialize" for item in messages))
         if waiting:
             threading.Thread(target=self._guarded, args=(read, waiting), daemon=True).start()
@@ -392,16 +397,6 @@ class HttpClient:
         for id in waiting.values():
             self._write(f'{{"jsonrpc":"2.0","id":{id},"error":{error}}}')
         waiting.clear()
-
-
-def _described(messages: list[ClassifiedMessage]) -> dict[str, str]:
-    """Return the headers that a request has since revision 2026-07-28: revision, method, and name of the object."""
-    revision = messages[0].at(REVISION) if messages else None
-    if not isinstance(revision, str):
-        return {}
-    headers = {"MCP-Protocol-Version": revision, "Mcp-Method": messages[0].method}
-    name = DIALECT.about(messages[0])
-    return headers | ({"Mcp-Name": name} if name.isascii() and name else {})
 
 
 def main(url: str) -> None:

@@ -86,22 +86,15 @@ def messages_in(body: bytes) -> list[ClassifiedMessage]:
         texts = [text[begin:end] for begin, end, _ in elements(text, start)]
     else:
         texts = [text.strip()]
-    messages = [DIALECT.classify(_on_one_line(item).encode()) for item in texts]
+    messages = []
+    for item in texts:
+        # Line ends are between tokens, because strings of JSON contain none.
+        line = "".join(part.strip(" \t") for part in item.replace("\r", "\n").split("\n"))
+        if not holds(line):  # in YAML
+            line = "".join(char if holds(char) else f"\\u{ord(char):04x}" for char in line)
+        messages.append(DIALECT.classify(line.encode()))
     known = all(message.kind != "other" and message.at("/jsonrpc") == "2.0" for message in messages)
     return messages if known else []
-
-
-def _on_one_line(text: str) -> str:
-    """Return JSON without line ends, and without characters that YAML cannot represent."""
-    if "\n" in text or "\r" in text:  # between the tokens
-        text = "".join(line.strip(" \t\r") for line in text.replace("\r", "\n").split("\n"))
-    return text if holds(text) else "".join(char if holds(char) else _escape(char) for char in text)
-
-
-def _escape(char: str) -> str:
-    """Return a character of a string of JSON as an escape."""
-    data = char.encode("utf-16-be")
-    return "".join(f"\\u{data[at : at + 2].hex()}" for at in range(0, len(data), 2))
 
 
 class ServerSentEvent(NamedTuple):
@@ -138,22 +131,19 @@ class EventStream:
         *lines, rest = text.split(b"\n")
         self._rest = [rest + held]
         for line in lines:
+            name, _, value = line.partition(b":")
+            value = value.removeprefix(b" ")
+            if name == b"data":
+                self._data.append(value)
+            elif name == b"id":
+                self._id = value.decode(errors="replace")
+            elif name == b"event":
+                self._name = value.decode(errors="replace")
             if line:
-                self._field(line)
                 continue
             if self._data or self._id:
                 yield ServerSentEvent(self._name or "message", self._id, b"\n".join(self._data))
             self._begin()
-
-    def _field(self, line: bytes) -> None:
-        name, _, value = line.partition(b":")
-        value = value.removeprefix(b" ")
-        if name == b"data":
-            self._data.append(value)
-        elif name == b"id":
-            self._id = value.decode(errors="replace")
-        elif name == b"event":
-            self._name = value.decode(errors="replace")
 
 
 class _Tap(Body):
@@ -270,7 +260,15 @@ class McpRecording:
     def watch(self, request: Request, connection: object) -> Request:
         """Return a request with an observer, if it may be one of MCP. Such a response is not compressed."""
         interaction = request.interaction
-        if not self._may_be_mcp(interaction):
+        headers, is_known = interaction.request_headers, self.knows(endpoint_of(interaction.uri))
+        accepts = STREAM in header_of(headers, "accept")
+        named = bool(header_of(headers, SESSION_ID) or header_of(headers, PROTOCOL_VERSION))
+        may_be_mcp = {
+            "POST": (accepts or named or is_known) and header_of(headers, "content-type").startswith(JSON),
+            "GET": accepts and (named or is_known),
+            "DELETE": bool(header_of(headers, SESSION_ID)),
+        }
+        if not may_be_mcp.get(interaction.method):
             return request
         interaction.observer = _Exchange(self, interaction, id(connection))
         head = b"\r\n".join(
@@ -281,17 +279,6 @@ class McpRecording:
     def knows(self, endpoint: str) -> bool:
         """Return True if an address is that of an MCP endpoint."""
         return endpoint in self._endpoints
-
-    def _may_be_mcp(self, interaction: Interaction) -> bool:
-        headers = interaction.request_headers
-        accepted = header_of(headers, "accept")
-        named = bool(header_of(headers, SESSION_ID) or header_of(headers, PROTOCOL_VERSION))
-        if interaction.method == "POST":
-            streams = STREAM in accepted or named or self.knows(endpoint_of(interaction.uri))
-            return streams and header_of(headers, "content-type").startswith(JSON)
-        if interaction.method == "GET":
-            return STREAM in accepted and (named or self.knows(endpoint_of(interaction.uri)))
-        return interaction.method == "DELETE" and bool(header_of(headers, SESSION_ID))
 
     def session_of(
         self, interaction: Interaction, methods: set[str], connection: int, *, may_begin: bool
@@ -536,7 +523,8 @@ class Endpoint(NamedTuple):
         """Parse a URL such as http://127.0.0.1:0/mcp. Raises UsageError."""
         parts = urlsplit(url)
         try:
-            origin = Origin(parts.scheme, parts.hostname or "", _port(url))
+            port = parts.port if parts.port is not None else (443 if parts.scheme == "https" else 80)
+            origin = Origin(parts.scheme, parts.hostname or "", port)
         except ValueError:
             origin = Origin("", "", 0)
         if origin.scheme not in {"http", "https"} or not origin.host or parts.username or parts.fragment:
@@ -547,11 +535,6 @@ class Endpoint(NamedTuple):
     def url(self) -> str:
         """Return the address as text, without the query."""
         return f"{self.origin.scheme}://{self.origin.authority}{self.path}"
-
-
-def _port(url: str) -> int:
-    parts = urlsplit(url)
-    return parts.port if parts.port is not None else (443 if parts.scheme == "https" else 80)
 
 
 def listen_at(url: str) -> tuple[socket.socket, Endpoint]:
@@ -603,14 +586,17 @@ class HttpRelay:
         signals.catch()
         try:
             if self._config.command:
-                self._start_server(signals)
+                self._server = start_server(self._config.command)
+                wait_for_server(
+                    self._server, self._target, lambda: any(number in _ENDING for number, _ in signals.take())
+                )
             entry = Entry(self._target.origin)
             self._loop.watch(self._listener.fileno(), READ, accepting(self._loop, self._listener, entry, self))
             write_message(self._stderr, f"listening on {self._address.url}, for {self._target.url}")
             self._serve(signals)
         finally:
             self._listener.close()
-            status = self._stop_server()
+            status = max(0, stop_server(self._server)) if self._server else 0
             signals.close()
         for connection in list(self._context.connections):
             connection.cut()
@@ -638,19 +624,6 @@ class HttpRelay:
             match_env=config.match_env,
             headed=True,
         )
-
-    # --- The server --------------------------------------------------------------------------------------------------
-
-    def _start_server(self, signals: Signals) -> None:
-        """Start the server, and wait until it listens. Raises RecorderError."""
-        self._server = start_server(self._config.command)
-        wait_for_server(self._server, self._target, lambda: any(number in _ENDING for number, _ in signals.take()))
-
-    def _stop_server(self) -> int:
-        """Stop the server, with what it has started. Return its exit code if it has exited by itself."""
-        if not self._server:
-            return 0
-        return max(0, stop_server(self._server))
 
     def _serve(self, signals: Signals) -> None:
         over: list[bool] = []

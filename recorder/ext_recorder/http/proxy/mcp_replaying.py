@@ -98,11 +98,19 @@ class Facts:
                 if isinstance(event, Mark):
                     if event.kind == "http":
                         is_http = True
-                        self._mark(str(event.value), statuses)
+                        method, number, *more = str(event.value).split()
+                        self.is_primed = self.is_primed or "primed" in more
+                        if more[:1] == ["resumes"]:
+                            self.resumed.add(f"{method} {number}")
+                        if more and more[0].isdigit():
+                            statuses[f"{method} {number}"] = int(more[0])
+                        elif method == "GET":
+                            statuses.setdefault(f"GET {number}", 200)
                 elif event.head:
                     is_http = True
                     self._message(event)
         self.has_session = self.has_session or not is_http
+        self.has_ids = self.has_ids or self.is_primed
         lowest = sorted(statuses.items(), key=lambda item: -item[1])
         by_method = {name.partition(" ")[0]: status for name, status in lowest}
         post = by_method.get("POST", ACCEPTED)
@@ -117,17 +125,6 @@ class Facts:
         else:
             self.has_session = self.has_session or "session" in event.head
             self.has_ids = self.has_ids or any(fact.startswith("id: ") for fact in event.head)
-
-    def _mark(self, text: str, statuses: dict[str, int]) -> None:
-        method, number, *more = text.split()
-        if "primed" in more:
-            self.has_ids = self.is_primed = True
-        if more[:1] == ["resumes"]:
-            self.resumed.add(f"{method} {number}")
-        if more and more[0].isdigit():
-            statuses[f"{method} {number}"] = int(more[0])
-        elif method == "GET":
-            statuses.setdefault(f"GET {number}", 200)
 
 
 class _Stream:
@@ -392,7 +389,13 @@ class _Session:
             stream.respond(self.facts.accepted)
         elif self.facts.is_primed:
             self._prime(stream)
-        self._feed(b"".join(message.text.encode("utf-8", "surrogateescape") + b"\n" for message in messages))
+        if self._driver.status is None:
+            self._driver.receive_data(
+                b"".join(message.text.encode("utf-8", "surrogateescape") + b"\n" for message in messages)
+            )
+        self._arm()
+        if self._driver.status is not None:
+            self._end()
 
     def get(self, client: Client, last: str) -> None:
         """Open a stream for messages of the server, or continue one."""
@@ -448,13 +451,6 @@ class _Session:
         return self._driver.status not in {EXIT_DIFFERS, EXIT_CANNOT_PLAY}
 
     # --- The player --------------------------------------------------------------------------------------------------
-
-    def _feed(self, data: bytes) -> None:
-        if self._driver.status is None:
-            self._driver.receive_data(data)
-        self._arm()
-        if self._driver.status is not None:
-            self._end()
 
     def _arm(self) -> None:
         """Continue when the next action of the player is due, or the client is silent."""
@@ -633,9 +629,8 @@ class McpReplay:
 
     def serves(self, place: str) -> bool:
         """Return True if an endpoint is on this server."""
-        return any(
-            endpoint.partition("://")[2].partition("/")[0] in {place, _short(place)} for endpoint in self._claims
-        )
+        names = {place, place.removesuffix(":443"), place.removesuffix(":80")}
+        return any(endpoint.partition("://")[2].partition("/")[0] in names for endpoint in self._claims)
 
     def respond(self, client: Client, request: Interaction) -> bool:
         """Respond to a request. Return False if it is not for an endpoint of these."""
@@ -703,10 +698,6 @@ class McpReplay:
         if session.id:
             self._by_id[session.id] = session
         return session
-
-
-def _short(place: str) -> str:
-    return place.removesuffix(":443").removesuffix(":80")
 
 
 def _error(code: int, text: str, id: str = "null") -> bytes:

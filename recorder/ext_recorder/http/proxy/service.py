@@ -112,7 +112,8 @@ class McpFiles(NamedTuple):
         from .mcp_recording import cassette_of
 
         def make(endpoint: str) -> RecordingConfig:
-            name = "mcp-" + "".join(char if char.isalnum() or char in ".-" else "-" for char in _place_of(endpoint))
+            place = endpoint.partition("://")[2].partition("/")[0].rpartition("@")[2]
+            name = "mcp-" + "".join(char if char.isalnum() or char in ".-" else "-" for char in place)
             Path(self.cassettes).mkdir(exist_ok=True)
             names = (f"{self.cassettes}/{cassette_of(f'{name}.yaml', number)}" for number in count(1))
             cassette = next(path for path in names if not Path(path).exists() and not Path(f"{path}.partial").exists())
@@ -149,10 +150,6 @@ class McpFiles(NamedTuple):
         options.report = f"{folder}/{self.report}"
         quiet = OutputSink(2, len, lambda: None)
         return McpReplay(loop, self.recorded, options, err=quiet, problem=problem, claims=f"{folder}/{self.claims}")
-
-
-def _place_of(url: str) -> str:
-    return url.partition("://")[2].partition("/")[0].rpartition("@")[2]
 
 
 class Backends(NamedTuple):
