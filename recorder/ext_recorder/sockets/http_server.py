@@ -1,10 +1,10 @@
 """`replay --listen` of a session that was recorded with `--framing http`: requests are matched, connections are not.
 
-A client may send a request on any of its connections, so a session is divided into exchanges: a request with the messages
-of the server in response. In order `strict`, a request must arrive after all requests whose responses were recorded
-before it; requests that overlapped may arrive in any order. In order `any`, a request may arrive at any time. A part of
-a stream (server-sent events) waits up to `CAUSE_S` for the requests that are recorded before it, because one of them may
-have caused it.
+A client may send a request on any of its connections, so a session is divided into exchanges: a request with the
+messages of the server in response. In order `strict`, a request must arrive after all requests whose responses were
+recorded before it; requests that overlapped may arrive in any order. In order `any`, a request may arrive at any
+time. A part of a stream (server-sent events) waits up to `CAUSE_S` for the requests that are recorded before it,
+because one of them may have caused it.
 """
 
 from __future__ import annotations
