@@ -20,6 +20,7 @@ from ext_recorder.errors import RecorderError, UsageError
 from ext_recorder.http.controller import WorkerProcess
 from ext_recorder.http.inject.ext_recorder_agent.channel import SOCKET
 from ext_recorder.http.interaction_store import DIFFERS
+from ext_recorder.http.kubeconfig import Kubeconfig, texts_of
 from ext_recorder.http.proxy.client import Entry
 from ext_recorder.http.proxy.service import BUNDLE_FILE, CA_FILE, JAVA_FILE, McpFiles, ProxyOptions, open_listener
 from ext_recorder.http.proxy.upstream import ParentProxies
@@ -37,7 +38,6 @@ from ext_sdk.core import __version__
 from .children import CLAIMS, HTTP_STARTS, REPORT, ChildOptions, Children
 from .environment import base_urls, kept_variables, open_ports, user_bundles, variables
 from .folder import UNKNOWN, RecordingFolder, same_command, traffic_of
-from .kubeconfig import Kubeconfig, of_environment
 from .learn import Learner, request_rules, rules_of
 from .offline import isolate, remark
 from .wrap import Wrapping
@@ -46,12 +46,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
     from typing import NoReturn
 
+    from ext_recorder.http.kubeconfig import Route
     from ext_recorder.http.proxy.service import Listener
     from ext_recorder.http.request_matching import RequestRules
     from ext_recorder.http.worker_context import WorkerContext, WorkerOutcome
 
     from .environment import BaseUrl
-    from .kubeconfig import Route
     from .learn import Rule
 
 Result = TypeVar("Result")
@@ -141,7 +141,7 @@ def _record(folder: RecordingFolder, command: Sequence[str], options: RunOptions
         _report(
             [f"{left}: an earlier recording was interrupted; to make a recording of it: ext-recorder recover {left}"]
         )
-    session = Session(of_environment(os.environ), has_children=bool(wrapping.commands), clients=wrapping.commands)
+    session = Session(Kubeconfig(texts_of(os.environ)), has_children=bool(wrapping.commands), clients=wrapping.commands)
     session.proxy = session.proxy._replace(
         parents=parents,
         pass_through=options.pass_through,
