@@ -132,13 +132,16 @@ class KubeconfigTemplate:
         Args:
             addresses: hosts and ports that were used.
         """
+        from .proxy.client import origin_of
+
         merged: dict[str, dict[str, object]] = {"clusters": {}, "contexts": {}, "users": {}}
         current = ""
         for content in self._contents:
             context = content.get("current-context")
             current = current or (context if isinstance(context, str) else "")
             for name, entry in _named(content, "clusters", "cluster"):
-                if _place(entry.get("server")) in addresses:
+                origin = origin_of(str(entry.get("server")))
+                if origin is not None and origin.place in addresses:
                     kept = {key: entry[key] for key in CLUSTER if key in entry}
                     merged["clusters"].setdefault(name, {"name": name, "cluster": kept})
             for name, entry in _named(content, "contexts", "context"):
@@ -221,15 +224,6 @@ def _file(entry: Mapping[str, object], key: str) -> bytes:
     with suppress(OSError):
         return Path(str(entry[FOLDER]), path).read_bytes()
     return b""
-
-
-def _place(server: object) -> str:
-    """Return host and port of a URL."""
-    parts = urlsplit(server) if isinstance(server, str) else urlsplit("")
-    try:
-        return f"{parts.hostname}:{parts.port or (443 if parts.scheme == 'https' else 80)}"
-    except ValueError:
-        return ""
 
 
 def _parsed(text: str) -> dict[str, object]:

@@ -123,7 +123,9 @@ def variables(
     values |= dict.fromkeys(("NO_PROXY", "no_proxy", "npm_config_noproxy"), "")
     values |= dict.fromkeys(BUNDLE_NAMES, bundle)
     values |= {base.name: f"http://127.0.0.1:{base.listener.port}{base.path}" for base in bases}
-    values |= {"EXT_RECORDER_PROXY": f"127.0.0.1:{port}", "NODE_OPTIONS": _node_options(environ)}
+    preload = str(NODE_PRELOAD).replace("\\", "\\\\").replace('"', '\\"')  # in quotes, for a path with spaces
+    node = f'--require "{preload}" {environ.get("NODE_OPTIONS", "")}'.strip()
+    values |= {"EXT_RECORDER_PROXY": f"127.0.0.1:{port}", "NODE_OPTIONS": node}
     values["JAVA_TOOL_OPTIONS"] = " ".join(
         [
             environ.get("JAVA_TOOL_OPTIONS", ""),
@@ -136,12 +138,6 @@ def variables(
 
 
 NODE_PRELOAD = Path(__file__).with_name("node_proxy.cjs")
-
-
-def _node_options(environ: Mapping[str, str]) -> str:
-    """Return options of Node with our preload before those of the user. Quotes are for a path with spaces."""
-    path = str(NODE_PRELOAD).replace("\\", "\\\\").replace('"', '\\"')
-    return f'--require "{path}" {environ.get("NODE_OPTIONS", "")}'.strip()
 
 
 LISTENING = "0A"  # state of a socket in /proc/net/tcp

@@ -8,7 +8,6 @@ name. A program that accepts such a certificate works with the proxy, too.
 from __future__ import annotations
 
 import datetime as dt
-import ipaddress
 import ssl
 from contextlib import suppress
 from pathlib import Path
@@ -79,7 +78,7 @@ class Authority:
         names = [OTHER_NAME] if defect == "name" else list(dict.fromkeys([name, "127.0.0.1"]))
         return authority.issue_cert(
             *names,
-            common_name=None if _is_address(name) else name[:64],
+            common_name=name[:64],
             organization_name=ORGANIZATION,
             not_before=now + dt.timedelta(days=30) if defect == "not-yet-valid" else None,
             not_after=now - dt.timedelta(days=1) if defect == "expired" else None,
@@ -92,14 +91,6 @@ def _load_self_signed(context: ssl.SSLContext) -> None:
     own = trustme.CA(organization_name="self-signed")
     with trustme.Blob(own.private_key_pem.bytes() + own.cert_pem.bytes()).tempfile() as file:
         context.load_cert_chain(file)
-
-
-def _is_address(name: str) -> bool:
-    try:
-        ipaddress.ip_address(name)
-    except ValueError:
-        return False
-    return True
 
 
 def java_trust_store(certificates: bytes) -> bytes:

@@ -271,23 +271,24 @@ class Client:
         """
         self._listener = listener = socket.create_server(("127.0.0.1", 0), backlog=1)
         listener.settimeout(0)
-        self._loop.watch(listener.fileno(), READ, lambda _: self._accept(listener))
-        self._loop.after(CLAIM_S, lambda: self._unclaimed(listener))
+
+        def accept(_events: int) -> None:
+            with suppress(OSError):
+                sock, _ = listener.accept()
+                self._close_listener()
+                self.stream.end()
+                self.stream = Stream(self._loop, sock, self)
+                self._use_tunnel()
+
+        def give_up() -> None:
+            if self._listener is listener:
+                self._gone(None)
+                self.stream.close()
+
+        self._loop.watch(listener.fileno(), READ, accept)
+        self._loop.after(CLAIM_S, give_up)
         self.stream.write(f"HTTP/1.1 200 OK\r\nExt-Recorder-Port: {listener.getsockname()[1]}\r\n\r\n".encode())
         self.stream.resume()
-
-    def _accept(self, listener: socket.socket) -> None:
-        with suppress(OSError):
-            sock, _ = listener.accept()
-            self._close_listener()
-            self.stream.end()
-            self.stream = Stream(self._loop, sock, self)
-            self._use_tunnel()
-
-    def _unclaimed(self, listener: socket.socket) -> None:
-        if self._listener is listener:
-            self._gone(None)
-            self.stream.close()
 
     def _close_listener(self) -> None:
         if self._listener is not None:

@@ -77,16 +77,12 @@ def is_listed(origin: Origin, entries: Iterable[str]) -> bool:
         name = name.strip("[]")
         suffix = name.removeprefix("*").removeprefix(".")
         is_same = entry == "*" or host == suffix or (bool(suffix) and host.endswith(f".{suffix}"))
-        if (is_same or _is_in_network(host, name)) and port in {"", str(origin.port)}:
+        with suppress(ValueError):  # not a network
+            networks = [ipaddress.ip_network(name, strict=False)] if "/" in name else []
+            is_same = is_same or any(ipaddress.ip_address(host) in network for network in networks)
+        if is_same and port in {"", str(origin.port)}:
             return True
     return False
-
-
-def _is_in_network(host: str, network: str) -> bool:
-    try:
-        return "/" in network and ipaddress.ip_address(host) in ipaddress.ip_network(network, strict=False)
-    except ValueError:
-        return False
 
 
 class ParentProxy(NamedTuple):
