@@ -68,7 +68,9 @@ def run_eval(_: Path) -> bool:
         recorded = show(f"ext-recorder run --wrap {folder}/eval.yaml {HERE}/eval -- {host}")
     (folder / "ext-http").unlink()
     print("# Now the model and the service are stopped, and ext-http is removed.")
-    return (recorded, show(f"ext-recorder run --mode none {HERE}/eval -- {host}")) == (0, 0)
+    replayed = show(f"ext-recorder run --mode none {HERE}/eval -- {host}")
+    viewed = show(f"ext-recorder view -o {HERE}/eval.html {HERE}/eval")
+    return (recorded, replayed, viewed) == (0, 0, 0)
 
 
 def record_and_replay(workdir: Path) -> bool:
@@ -76,7 +78,7 @@ def record_and_replay(workdir: Path) -> bool:
 
     The output of the replay is only compared with the recorded output, not printed.
     """
-    _, recorded, live = session([RECORDER, "record", TASK, "--", str(SCRIPTS / "ext-shell")], STEPS, workdir, shown=20)
+    _, recorded, live = session([RECORDER, "record", TASK, "--", str(SCRIPTS / "ext-shell")], STEPS, workdir, shown=4)
     code, replayed, seconds = session([RECORDER, "replay", TASK], STEPS, workdir, environment=OUT_OF_REACH)
     same = code == 0 and recorded == replayed
     verdict = "the same" if same else "NOT THE SAME"

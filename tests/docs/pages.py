@@ -77,6 +77,6 @@ def commands(block: Block) -> Iterator[Command]:
 
 
 def agrees(shown: str, found: str) -> bool:
-    """Whether an output is the one shown, `…` standing for any text."""
+    """Return True if an output is the one shown, `…` standing for any text."""
     pattern = "".join(".*" if piece == "…" else re.escape(piece) for piece in re.split("(…)", shown.strip()))
     return re.fullmatch(pattern, found.strip(), re.DOTALL) is not None

@@ -1,4 +1,4 @@
-"""Running what pages tell to run."""
+"""Run the commands of pages."""
 
 from __future__ import annotations
 

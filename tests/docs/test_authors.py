@@ -1,4 +1,4 @@
-"""docs/writing-extensions.md tells of all that an author of an extension is given."""
+"""docs/writing-extensions.md describes all that an author of an extension gets."""
 
 from __future__ import annotations
 

@@ -44,13 +44,14 @@ def test_the_demo_records_replays_verifies_a_changed_extension_and_makes_a_page(
     assert 'expected  "Hello, Ada!"\n          found     "Hi, Ada!"' in done.stdout
     assert "CrashLoopBackOff" in done.stdout
     assert "arguments differ from the closest one" in done.stderr
+    assert (tmp_path / "build" / "demo" / "eval.html").read_text().startswith("<!doctype html>")
     assert (tmp_path / "build" / "demo" / "task.html").read_text().startswith("<!doctype html>")
     assert len(done.stdout.splitlines()) < 80, "a demo is read to its end"
 
 
 def test_an_act_that_comes_out_otherwise_ends_the_demo(tmp_path: Path) -> None:
     greeter = copied(tmp_path) / "docs" / "examples" / "greeter.py"
-    greeter.write_text(greeter.read_text().replace("Hello, ", "Hi, "))  # the changed extension is no other one now
+    greeter.write_text(greeter.read_text().replace("Hello, ", "Hi, "))  # like the extension that the demo changes
     done = demo(tmp_path)
     assert done.returncode == 1
     assert "This step failed: Send the recorded requests to the real extension, and" in done.stderr

@@ -1,4 +1,4 @@
-"""The tests of hosts in other languages that docs/testing.md shows pass, where there is what compiles or runs them."""
+"""The tests of hosts in other languages in docs/testing.md pass, if their compilers and interpreters are installed."""
 
 from __future__ import annotations
 

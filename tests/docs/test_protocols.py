@@ -1,4 +1,4 @@
-"""The table of protocols says what the rows of data say."""
+"""The table of protocols agrees with the data."""
 
 from __future__ import annotations
 

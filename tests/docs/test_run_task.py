@@ -105,7 +105,7 @@ def test_the_server_answers_every_request_and_ends_with_its_input() -> None:
 
 
 class Done(NamedTuple):
-    """How a run ended."""
+    """Result of a run."""
 
     code: int
     told: str

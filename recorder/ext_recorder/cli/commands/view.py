@@ -52,6 +52,7 @@ It needs neither a server nor the network. Its address contains the filters and 
 The page of a recording (`ext-recorder run`) has a lane for the host, each agent, model, MCP server, extension and
 cluster, and one for services, on one time axis: phases and steps of tasks with their verdicts, prompts, tool calls, and
 conversations with models, whose streams are assembled.
+
     ext-recorder view session.yaml
     ext-recorder view -o /tmp/session.html session.yaml
     ext-recorder view recordings/create-pod
