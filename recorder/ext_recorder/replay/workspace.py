@@ -248,11 +248,10 @@ class WorkspaceTracker:
 
         Changes that the host makes between its calls are not noted.
         """
-        rest = self._rest.get(stream)
-        if rest is None:
-            return
-        if stream == "out" and not data:
+        if stream != "in" and not data:
             self.note()
+        rest = self._rest.get(stream)
+        if rest is None or not data:
             return
         lines, feed, self._rest[stream] = (rest + data).rpartition(b"\n")
         if not feed:

@@ -86,6 +86,8 @@ def _header(paths: Sequence[Path]) -> tuple[Header, tuple[str, ...]]:
             for event in reader:
                 if event.conn != 1:
                     raise CassetteError(path, reader.line, "a session over sockets cannot be merged")
+                if event.kind == "files":
+                    raise CassetteError(path, reader.line, "a session with changed files cannot be merged")
             redacted.update(reader.redacted or ())
     assert first is not None
     merged = first.replace(

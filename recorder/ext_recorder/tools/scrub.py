@@ -14,6 +14,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, NamedTuple
 
 from ext_recorder.cassette.events import Data, cleaned_head, note
+from ext_recorder.cassette.git_patch import SUFFIX as PATCHES
 from ext_recorder.cassette.paths import SUFFIX
 from ext_recorder.cassette.reader import Reader
 from ext_recorder.cassette.recording import HEADER, change_header, opened
@@ -77,6 +78,8 @@ def scrub(path: Path, name: str, *, redaction: Redaction, check: bool = False) -
     redactor = redaction.redactor()
     if name.endswith(SUFFIX):
         return scrub_traffic(path, name, redactor, check=check)
+    if name.endswith(PATCHES):
+        return _scrub_bytes(path, name, redactor, check=check)
     _learn(path, redactor)
     return _scrub_cassette(path, name, redactor, check=check)
 

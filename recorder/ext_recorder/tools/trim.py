@@ -7,8 +7,11 @@ because every host needs both.
 
 from __future__ import annotations
 
+from pathlib import Path
+from shutil import copyfile
 from typing import TYPE_CHECKING
 
+from ext_recorder.cassette.git_patch import file_of
 from ext_recorder.cassette.reader import Reader, dialect_of
 from ext_recorder.cassette.writer import encode_event, write_cassette
 from ext_recorder.errors import UsageError
@@ -18,7 +21,6 @@ from .selection import MessageFilter
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
-    from pathlib import Path
 
     from ext_recorder.protocols.dialect import ClassifiedMessage, Dialect
 
@@ -117,6 +119,9 @@ def trim(path: Path, target: Path, part: Part, *, replace: bool = False) -> tupl
             part.check(reader.path, selection)
 
         write_cassette(target, reader.header, lines(), lambda: reader.redacted or (), replace=replace)
+    patches, copy = Path(file_of(str(path))), Path(file_of(str(target)))
+    if patches.exists() and patches != copy:
+        copyfile(patches, copy)
     return selection.kept, selection.all
 
 

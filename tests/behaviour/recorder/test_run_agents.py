@@ -189,6 +189,42 @@ def test_other_files_than_the_recorded_ones_are_an_error_at_once(project: Path) 
     assert "editor.patch: cannot be read: No such file or directory; " in replayed.err
 
 
+# A program without a protocol, which changes its working directory.
+SCRIPT = "echo begin; printf 'new\\n' > made; rm given; echo end; printf 'key sk-ant-api03-%040d' 7 > after"
+
+
+def test_a_script_is_replayed_with_its_files(tmp_path: Path) -> None:
+    def call(folder: Path, *words: str) -> subprocess.CompletedProcess[bytes]:
+        folder.mkdir(exist_ok=True)
+        (folder / "given").touch()
+        command = [*RECORDER, *words]
+        return subprocess.run(command, cwd=folder, capture_output=True, timeout=PATIENCE_S, check=False)
+
+    one, other = tmp_path / "one", tmp_path / "other"
+    recorded = call(one, "record", "--files", "--no-redact", "s.yaml", "--", "sh", "-c", SCRIPT)
+    assert (recorded.returncode, recorded.stdout) == (0, b"begin\nend\n"), recorded.stderr
+    assert b"key sk-ant-api03" in (one / "s.patch").read_bytes()
+    scrubbed = call(one, "scrub", "s.yaml")
+    assert b"s.patch: replaced" in scrubbed.stdout, scrubbed
+    assert b"key sk-ant-api03" not in (one / "s.patch").read_bytes()
+    assert call(one, "trim", "s.yaml", "-o", "part.yaml").returncode == 0
+    replayed = call(other, "replay", "../one/part.yaml")
+    assert (replayed.returncode, replayed.stdout) == (0, b"begin\nend\n"), replayed.stderr
+    assert sorted(path.name for path in other.iterdir()) == ["after", "made"]
+    assert (other / "made").read_text() == "new\n"
+    (other / "made").write_text("of the user")
+    refused = call(other, "replay", "../one/s.yaml")
+    assert refused.returncode == 2
+    problem = b"patch 1 in s.patch: made: it exists already, with other content; begin with the recorded files"
+    assert problem in refused.stderr
+    assert (other / "given").exists()
+    wrong = call(one, "record", "--files", "--listen", "tcp:127.0.0.1:0", "--connect", "tcp:127.0.0.1:1", "t.yaml")
+    assert (wrong.returncode, wrong.stderr) == (
+        2,
+        b"ext-recorder: --files is for a child on stdio, not for a socket server: omit it\n",
+    )
+
+
 # Calls of tools that a model makes one after the other, and its last words.
 CALLS: tuple[tuple[str, dict[str, object]], ...] = (
     ("read", {"path": "notes.txt"}),

@@ -19,6 +19,7 @@ def run(values: Values) -> int:
 
     from ext_recorder.batch.pool import map_cassettes
     from ext_recorder.batch.selection import Cassette
+    from ext_recorder.cassette.git_patch import file_of
     from ext_recorder.cassette.paths import beside
     from ext_recorder.errors import UsageError
     from ext_recorder.messages.redaction import Redaction
@@ -31,9 +32,9 @@ def run(values: Values) -> int:
     cassettes = {}
     for cassette in chosen(values, recordings=True):
         cassettes[cassette.name] = cassette
-        traffic = beside(cassette.name)
-        if not cassette.remote and Path(traffic).is_file():
-            cassettes.setdefault(traffic, Cassette(traffic))
+        for further in (beside(cassette.name), file_of(cassette.name)):
+            if not cassette.remote and Path(further).is_file():
+                cassettes.setdefault(further, Cassette(further))
     if not check and (remote := next((cassette.name for cassette in cassettes.values() if cassette.remote), "")):
         raise UsageError(f"{remote} is read-only; scrub a copy of it, or use --check")
     code = 0

@@ -125,3 +125,8 @@ def test_one_of_them_may_become_all_of_them(tmp_path: Path) -> None:
         merge([one, two], one)
     merge([one, two], one, replace=True)
     assert ask(1, "b").encode() in messages(one, "in")
+
+
+def test_a_session_with_changed_files_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(CassetteError, match="a session with changed files cannot be merged"):
+        merged(tmp_path, ONE, TWO.replace("- {t: 90, eof: in}", "- {t: 89, files: 1}\n- {t: 90, eof: in}"))
