@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import json
+from typing import TYPE_CHECKING
+
 import pytest
 
 from ext_recorder.http.interaction import CONNECT, TCP, Body, Headers, Interaction
 from ext_recorder.http.interaction_store import InteractionStore
-from ext_recorder.http.request_matching import Subject
+from ext_recorder.http.request_matching import Difference, PathPairs, Subject, different
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 JSON = [("Content-Type", "application/json")]
 
@@ -143,6 +149,59 @@ def test_a_miss_names_the_interaction_and_what_to_ignore() -> None:
     miss = str(shelf.take(Subject(asked(uri="http://h/b?q=b&x/y=2")), 1))
     assert "differs from recorded interaction 2: /query/q: recorded a, now b; /query/x~1y: recorded 1, now 2" in miss
     assert miss.endswith("set aside what may differ (--ignore /query/q --ignore '/query/x~1y')")
+
+
+def test_a_miss_names_the_closest_request_with_a_similar_path() -> None:
+    shelf = library(
+        answered("a", uri="http://h/v1/jobs/17/logs"),
+        answered("b", uri="http://h/v1/tasks/80/logs"),
+        answered("c", uri="http://h/v1/jobs/17/logs?follow=1"),
+    )
+    miss = str(shelf.take(Subject(asked(uri="http://h/v1/jobs/80/logs?follow=1")), 1))
+    assert "recorded interaction 3 (GET http://h/v1/jobs/17/logs?follow=1): /path: recorded /v1/jobs/17/logs" in miss
+    far = str(shelf.take(Subject(asked(uri="http://h/v2/pods/5/logs")), 1))
+    assert far.endswith("never recorded")
+
+
+def test_the_closest_request_has_the_fewest_differences_and_was_not_replayed() -> None:
+    def turn(*texts: str, session: str) -> bytes:
+        return json.dumps({"session": session, "messages": list(texts)}).encode()
+
+    shelf = library(
+        answered("1", "POST", body=turn("a", session="x")),
+        answered("2", "POST", body=turn("a", "b", session="x")),
+        answered("3", "POST", body=turn("a", session="x")),
+    )
+    assert "recorded interaction 2: /body/session" in str(
+        shelf.take(Subject(asked("POST", body=turn("a", "b", session="y"))), 1)
+    )
+    assert text(shelf.take(Subject(asked("POST", body=turn("a", session="x"))), 1)) == "1"
+    assert "recorded interaction 3: /body/session" in str(
+        shelf.take(Subject(asked("POST", body=turn("a", session="y"))), 1)
+    )
+
+
+class Accepting:
+    """A learner for which everything looks volatile."""
+
+    def __init__(self) -> None:
+        self.paths = PathPairs()
+        self.numbers: list[int] = []
+
+    def learn(self, number: int, recorded: Subject, live: Subject, differences: Sequence[Difference], /) -> bool:
+        assert different(recorded, live) == list(differences)
+        self.numbers.append(number)
+        return True
+
+
+def test_while_rules_are_learned_the_closest_request_is_replayed_once() -> None:
+    shelf = library(answered("1", "POST", body=b'{"n": 1}'), answered("2", "POST", body=b'{"n": 1}'))
+    shelf.learner = learner = Accepting()
+    live = Subject(asked("POST", body=b'{"n": 2}'))
+    assert [text(shelf.take(live, 1)) for _ in range(2)] == ["1", "2"]
+    assert "differs from recorded interaction" in str(shelf.take(live, 1))
+    assert len(learner.numbers) == 2
+    assert shelf.never_played() == []
 
 
 def test_what_was_recorded_outside_of_calls_and_never_sent_has_no_call() -> None:

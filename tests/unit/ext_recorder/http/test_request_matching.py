@@ -17,6 +17,7 @@ from ext_recorder.http.request_matching import (
     WINDOW,
     WORDS,
     Digest,
+    PathPairs,
     RequestRules,
     Subject,
     different,
@@ -266,3 +267,17 @@ def test_a_long_value_is_compared_as_a_value(spaces: bytes) -> None:
     assert same(
         request(body=spaces + b'{"a": 1, "b":' + text + b"2}"), request(body=b'{"b": 2,' + text + b'"a": 1}'), None
     )
+
+
+def test_paths_of_requests_that_match_replace_those_of_the_recording() -> None:
+    recorded = request(body={"b": "in /tmp/x1/src and /tmp/y1", "a": ["/tmp/x1"]})
+    live = request(body={"a": ["/tmp/x2"], "b": "in /tmp/x2/src and /tmp/y2"})
+    pairs = PathPairs(["@tmp"])
+    assert pairs.to_live(b"/tmp/x1/a") == b"/tmp/x1/a"
+    pairs.observe(recorded, live)
+    assert pairs.to_live(b'"/tmp/x1/a /tmp/y1, /tmp/x1.old"') == b'"/tmp/x2/a /tmp/y2, /tmp/x1.old"'
+    pairs.observe(request(body={"b": "/tmp/x1"}), request(body={"b": "/tmp/a /tmp/b"}))  # they do not correspond
+    assert pairs.to_live(b"/tmp/x1") == b"/tmp/x2"
+    matching = RequestRules(path=["@tmp"])
+    assert same(recorded, live, matching)
+    assert not same(recorded, request(body={"a": ["/tmp/x2"], "b": "in /tmp/x2/lib and /tmp/y2"}), matching)
