@@ -98,7 +98,12 @@ def is_recording(folder: Path) -> bool:
 def encode_header(header: RunHeader) -> str:
     """Return the text of `recording.yaml`, without rules."""
     values = {"recording": VERSION, **header._asdict(), "command": list(header.command)}
-    values |= {"wrap": list(header.wrap), "children": [_entry(child) for child in header.children]}
+    children: list[dict[str, object]] = []
+    for child in header.children:
+        children.append({"name": child.name, "command": list(child.command), "cassettes": list(child.cassettes)})
+        if child.started:
+            children[-1]["started"] = [round(each, 6) for each in child.started]
+    values |= {"wrap": list(header.wrap), "children": children}
     values["endpoints"] = [{"server": server, **counts} for server, counts in header.endpoints.items()]
     values["pass-through"] = list(values.pop("pass_through"))
     values = {key: value for key, value in values.items() if value not in ([], "", {}) and key != "rules"}
@@ -124,6 +129,7 @@ def read_header(folder: Path, name: str = HEADER) -> RunHeader:
     if not isinstance(values, dict) or values.get("recording") != VERSION:
         raise CassetteError(path, 0, f"expected `recording: {VERSION}`, as `ext-recorder run` writes it")
     ended, seconds = values.get("exit"), _numbers([values.get("seconds")])
+    environment = values.get("environment")
     return RunHeader(
         _words(values.get("command")),
         str(values.get("recorder") or ""),
@@ -149,7 +155,7 @@ def read_header(folder: Path, name: str = HEADER) -> RunHeader:
         str(values.get("recovered") or ""),
         values.get("rules"),
         _words(values.get("pass-through")),
-        {str(name): str(value) for name, value in _mapping(values.get("environment")).items()},
+        {str(name): str(value) for name, value in (environment.items() if isinstance(environment, dict) else ())},
     )
 
 
@@ -246,15 +252,6 @@ def _yaml(values: object) -> str:
 
     text: str = yaml.safe_dump(values, sort_keys=False, default_flow_style=None, width=1 << 20, allow_unicode=True)
     return text
-
-
-def _entry(child: Child) -> dict[str, object]:
-    entry = {"name": child.name, "command": list(child.command), "cassettes": list(child.cassettes)}
-    return entry | ({"started": [round(each, 6) for each in child.started]} if child.started else {})
-
-
-def _mapping(value: object) -> dict[object, object]:
-    return value if isinstance(value, dict) else {}
 
 
 def _words(value: object) -> tuple[str, ...]:

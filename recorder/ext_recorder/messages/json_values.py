@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from itertools import zip_longest
 
 from ext_sdk.core.wire.json_pointer import MISSING, child, parts, resolve
@@ -10,7 +11,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-__all__ = ["MISSING", "differences", "join", "parts", "places", "resolve", "without"]
+__all__ = ["MISSING", "content_hash", "differences", "join", "parts", "places", "resolve", "without"]
 
 
 _EVERY = frozenset("*")  # the tokens that match each member or item
@@ -91,3 +92,8 @@ def differences(left: object, right: object, pointer: str = "") -> Iterator[str]
 def _kind(value: object) -> type:
     """Return the JSON type; a bool is not a number."""
     return float if type(value) is int else type(value)
+
+
+def content_hash(value: object) -> int:
+    """Return a hash of a JSON value; the order of members does not matter."""
+    return hash(json.dumps(value, sort_keys=True, default=str))

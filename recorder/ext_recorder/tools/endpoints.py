@@ -251,24 +251,22 @@ def chat_of(item: Interaction) -> Chat | None:
     listed = [(role, parts) for role, parts in listed if role not in {"system", "developer"}]
     start = max((number for number, (role, _) in enumerate(listed, 1) if role in {"assistant", "model"}), default=0)
     problem = _first(response, _ERROR) if item.status >= _FAILED or item.error is not None else None
-    reply = [] if problem else [part for _, parts in _messages(_reply(response)) for part in parts]
+    reply = None if problem else _first(response, _REPLY)
+    if isinstance(reply, (str, list)):
+        reply = [{"role": "assistant", "content": reply}]
+    cached = _first(response, _CACHED)
     return Chat(
         str(request.get("model") or named or _first(response, _MODEL) or ""),
         summary([*parts_of(_first(request, _SYSTEM)), *(part for parts in system for part in parts)], 100_000),
         start,
         listed[start:],
-        reply,
+        [part for _, parts in _messages(reply) for part in parts],
         _text(_first(response, _STOP)),
         counts.input_tokens,
         counts.output_tokens,
-        _count(_first(response, _CACHED)),
+        cached if isinstance(cached, int) else None,
         _text(problem) or str((item.error or {}).get("message") or ""),
     )
-
-
-def _reply(response: object) -> object:
-    found = _first(response, _REPLY)
-    return [{"role": "assistant", "content": found}] if isinstance(found, (str, list)) and found else found
 
 
 def _response(item: Interaction) -> object:
@@ -375,21 +373,22 @@ def _messages(value: object) -> list[tuple[str, list[Part]]]:
     """Return role and parts of the messages of a request or response."""
     if isinstance(value, str):
         return [("user", [{"text": value}])]
-    return [_message(item) for item in (value if isinstance(value, list) else [value]) if isinstance(item, dict)]
-
-
-def _message(item: Part) -> tuple[str, list[Part]]:
-    kind = str(item.get("type", ""))
-    role = str(item.get("role") or ("assistant" if kind in {"function_call", "reasoning"} else "user"))
-    if "role" not in item:
-        return role, parts_of(item)
-    parts = parts_of(item.get("content") or item.get("parts"))
-    if role == "tool":
-        parts = [{"result": summary(parts, LONGEST_RESULT)}]
-    thoughts: list[Part] = [
-        {"thinking": str(item[name])} for name in ("reasoning_content", "thinking") if item.get(name)
-    ]
-    return role, [*thoughts, *parts, *parts_of(item.get("tool_calls"))]
+    found = []
+    for item in value if isinstance(value, list) else [value]:
+        if not isinstance(item, dict):
+            continue
+        kind = item.get("type")
+        role = str(item.get("role") or ("assistant" if kind in {"function_call", "reasoning"} else "user"))
+        parts = parts_of(item.get("content") or item.get("parts")) if "role" in item else parts_of(item)
+        if role == "tool":
+            parts = [{"result": summary(parts, LONGEST_RESULT)}]
+        thoughts: list[Part] = [
+            {"thinking": str(item[name])}
+            for name in ("reasoning_content", "thinking")
+            if "role" in item and item.get(name)
+        ]
+        found.append((role, [*thoughts, *parts, *parts_of(item.get("tool_calls"))]))
+    return found
 
 
 LONGEST_RESULT = 20_000  # characters of the result of a tool
@@ -495,7 +494,3 @@ def _first(value: object, pointers: Iterable[str]) -> object:
         if found is not MISSING and found not in ("", None, [], {}):
             return found
     return None
-
-
-def _count(value: object) -> int | None:
-    return int(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else None

@@ -269,6 +269,8 @@ _MISSING = "the header lists this cassette, and the file is missing; restore it,
 
 def _lint_recording(recorded: Recorded, name: str, max_age: str) -> Case:
     """Check the files of a recording, and that they are those that its header lists."""
+    from ext_recorder.http.reader import interactions
+
     began = monotonic()
     problems, notes, more = list(_cross_references(recorded, name)), [], 0
     for part in recorded.parts:
@@ -277,9 +279,13 @@ def _lint_recording(recorded: Recorded, name: str, max_age: str) -> Case:
             problems += case.problems
             notes += [f"{part.label}: {note}" for note in case.notes]
             more += case.more
-    if recorded.traffic is not None:
-        found = list(_lint_traffic(recorded.traffic, f"{name}/{TRAFFIC}"))
-        problems += found
+    try:
+        for number, item in enumerate(interactions(recorded.traffic) if recorded.traffic else (), 1):
+            if not item.error and not _FIRST_STATUS <= item.status <= _LAST_STATUS:
+                text = f"{name}/{TRAFFIC}: interaction {number}: expected a status from 100 to 599, found {item.status}"
+                problems.append(_problem_of("status", text))
+    except CassetteError as error:
+        problems.append(_problem_of("traffic", f"{name}/{TRAFFIC}: {error.problem}"))
     more += max(0, len(problems) - KEPT)
     return Linted(name, seconds=monotonic() - began, problems=problems[:KEPT], more=more, notes=notes)
 
@@ -306,18 +312,6 @@ def _cross_references(recorded: Recorded, name: str) -> Iterator[Problem]:
 
 def _is_within(path: Path, folder: Path) -> bool:
     return path.resolve().is_relative_to(folder.resolve())
-
-
-def _lint_traffic(path: Path, name: str) -> Iterator[Problem]:
-    from ext_recorder.http.reader import interactions
-
-    try:
-        for number, item in enumerate(interactions(path), 1):
-            if not item.error and not _FIRST_STATUS <= item.status <= _LAST_STATUS:
-                text = f"{name}: interaction {number}: expected a status from 100 to 599, found {item.status}"
-                yield _problem_of("status", text)
-    except CassetteError as error:
-        yield _problem_of("traffic", f"{name}: {error.problem}")
 
 
 _FIRST_STATUS, _LAST_STATUS = 100, 599

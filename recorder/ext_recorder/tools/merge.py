@@ -21,12 +21,12 @@ from ext_recorder.cassette.events import Data, note
 from ext_recorder.cassette.reader import Reader, dialect_of
 from ext_recorder.cassette.writer import encode_event, write_cassette
 from ext_recorder.errors import CassetteError, UsageError
+from ext_recorder.messages.json_values import content_hash
 from ext_recorder.messages.matcher import MessageComparison
 from ext_recorder.messages.open_calls import CallTracker
 from ext_recorder.messages.redaction import PLACEHOLDER
 from ext_sdk.core.wire.framing import FRAMINGS
 
-from .message_list import content_hash
 from .selection import MessageFilter
 
 if TYPE_CHECKING:

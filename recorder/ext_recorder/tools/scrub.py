@@ -109,18 +109,6 @@ def _scrub_recording(recorded: Recorded, name: str, *, redaction: Redaction, che
 
 
 def _scrub_files(folder: Path, name: str, recorded: Recorded, redactor: Redactor, *, check: bool) -> list[Scrubbed]:
-    known = {folder / HEADER, *(part.path for part in recorded.parts), recorded.traffic}
-    results = [_scrub_header(folder, f"{name}/{HEADER}", redactor, check=check)]
-    results += [_scrub_cassette(part.path, f"{name}/{part.label}", redactor, check=check) for part in recorded.parts]
-    if recorded.traffic is not None:
-        results.append(scrub_traffic(recorded.traffic, f"{name}/{recorded.traffic.name}", redactor, check=check))
-    for path in sorted(folder.rglob("*")):
-        if path.is_file() and not path.is_symlink() and path not in known:
-            results.append(_scrub_bytes(path, f"{name}/{path.relative_to(folder)}", redactor, check=check))
-    return results
-
-
-def _scrub_header(folder: Path, name: str, redactor: Redactor, *, check: bool) -> Scrubbed:
     changes: Counter[str] = Counter()
 
     def redacted(value: object) -> object:
@@ -130,18 +118,21 @@ def _scrub_header(folder: Path, name: str, redactor: Redactor, *, check: bool) -
         return loads(clean.decode())
 
     change_header(folder, redacted, write=not check)
-    return Scrubbed(name, changes, ())
-
-
-def _scrub_bytes(path: Path, name: str, redactor: Redactor, *, check: bool) -> Scrubbed:
-    """Redact a file of another kind, such as a patch."""
-    changes: Counter[str] = Counter()
-    data = path.read_bytes()
-    clean = redactor.redact(data)
-    _count(data, clean, changes)
-    if changes and not check:
-        path.write_bytes(clean)
-    return Scrubbed(name, changes, ())
+    results = [Scrubbed(f"{name}/{HEADER}", changes, ())]
+    results += [_scrub_cassette(part.path, f"{name}/{part.label}", redactor, check=check) for part in recorded.parts]
+    if recorded.traffic is not None:
+        results.append(scrub_traffic(recorded.traffic, f"{name}/{recorded.traffic.name}", redactor, check=check))
+    known = {folder / HEADER, *(part.path for part in recorded.parts), recorded.traffic}
+    for path in sorted(folder.rglob("*")):  # files of other kinds, such as patches
+        if path.is_file() and not path.is_symlink() and path not in known:
+            data = path.read_bytes()
+            clean = redactor.redact(data)
+            found: Counter[str] = Counter()
+            _count(data, clean, found)
+            if found and not check:
+                path.write_bytes(clean)
+            results.append(Scrubbed(f"{name}/{path.relative_to(folder)}", found, ()))
+    return results
 
 
 def _scrub_cassette(path: Path, name: str, redactor: Redactor, *, check: bool) -> Scrubbed:

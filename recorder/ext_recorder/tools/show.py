@@ -99,9 +99,18 @@ class _Style(NamedTuple):
 
 def _show_run(recorded: Recorded, header: RunHeader, name: str, file: TextIO, style: _Style) -> None:
     redactor = Redaction().redactor()
+    children = ", ".join(
+        child.name + (f" ({len(child.cassettes)} sessions)" if len(child.cassettes) != 1 else "")
+        for child in header.children
+    )
+    lines = [f"{name}: run of {header.seconds:.1f} s, exit {header.exit}, recorded {header.recorded}"]
+    lines += [
+        f"{title}: {text}" for title, text in (("command", " ".join(header.command)), ("children", children)) if text
+    ]
     if not style.as_json:
-        file.writelines(redactor.redact_text(visible(line)) + "\n" for line in [*_run_titles(header, name), ""])
-    width = min(_LANE_WIDTH, max((len(lane) for lane in _lanes(recorded)), default=0))
+        file.writelines(redactor.redact_text(visible(line)) + "\n" for line in [*lines, ""])
+    lanes = [part.name for part in recorded.parts] + [server.rpartition("/")[2] for server in header.endpoints]
+    width = min(_LANE_WIDTH, max(map(len, lanes), default=0))
     for lane, entry in merged(recorded, redactor):
         line = (
             dumps({"lane": lane, **_as_json(entry)})
@@ -134,23 +143,6 @@ def _show_cassette(path: str, name: str, file: TextIO, style: _Style) -> None:
             file.writelines(_line(entry, style) + "\n" for entry in timeline.entries(event))
         if reader.redacted:
             file.write(f"\nredacted: {', '.join(reader.redacted)}\n")
-
-
-def _lanes(recorded: Recorded) -> Iterator[str]:
-    yield from (part.name for part in recorded.parts)
-    if recorded.header is not None:
-        yield from (server.rpartition("/")[2] for server in recorded.header.endpoints)
-
-
-def _run_titles(header: RunHeader, name: str) -> list[str]:
-    """Return the first lines of a recording."""
-    children = ", ".join(
-        child.name + (f" ({len(child.cassettes)} sessions)" if len(child.cassettes) != 1 else "")
-        for child in header.children
-    )
-    lines = [f"{name}: run of {header.seconds:.1f} s, exit {header.exit}, recorded {header.recorded}"]
-    lines += [f"command: {' '.join(header.command)}"] if header.command else []
-    return lines + ([f"children: {children}"] if children else [])
 
 
 def merged(recorded: Recorded, redactor: Redactor) -> Iterator[tuple[str, Entry]]:

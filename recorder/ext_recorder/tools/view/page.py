@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
 
-    from ext_recorder.cassette.recording import Recorded, RunHeader
+    from ext_recorder.cassette.recording import Recorded
     from ext_sdk.core.redaction.redactor import Redactor
 
 # Concatenated in this order: each uses definitions of the previous ones.
@@ -109,7 +109,9 @@ def _data(recorded: Recorded, bodies: Bodies, redactor: Redactor) -> dict[str, o
     if header is None:
         about |= {"recorded": recorded_at, "command": sources[0]["command"]}
     else:
-        _add_host(rows, header, len(sources))
+        rows.add_phases(len(sources))
+        ended = {"source": len(sources), "status": "error" if header.exit != 0 else ""}
+        rows.append("mark", header.seconds, None, method=f"exit {header.exit}", **ended)
         about |= {"recorded": header.recorded, "command": redactor.redact_text(shlex.join(header.command))}
         about |= {"exit": header.exit, "seconds": header.seconds, "steps": rows.totals()}
         sources.append({"role": "host", "lane": "host", "file": HEADER})
@@ -121,13 +123,6 @@ def _data(recorded: Recorded, bodies: Bodies, redactor: Redactor) -> dict[str, o
     about["leftOut"] = {**left_out, "rows": rows.left_out, "bodies": len(bodies.cut)}
     about |= {"lanes": [{"role": role, "name": name} for role, name in lanes], "sources": sources}
     return {"about": about, "bodies": bodies.columns(), **rows.data()}
-
-
-def _add_host(rows: Rows, header: RunHeader, source: int) -> None:
-    """Append what the host did: the phases of tasks, and its end."""
-    rows.add_phases(source)
-    status = "error" if header.exit != 0 else ""
-    rows.append("mark", header.seconds, None, source=source, method=f"exit {header.exit}", status=status)
 
 
 def _rank(lane: tuple[str, str]) -> int:

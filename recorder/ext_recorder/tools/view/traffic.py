@@ -101,7 +101,9 @@ class Traffic:
                 self.tokens[1] += chat.output or 0
                 asked, answered, subject = map(self._redact, (chat.asked, chat.answered, chat.model))
                 rows.describe(row, says=asked, answers=answered, subject=subject)
-                rows.add_chat(row, _redacted(chat.as_json(), self._redact))
+                with suppress(MessageError):
+                    found = loads(self._redact(dumps(chat.as_json())))
+                    rows.add_chat(row, found if isinstance(found, dict) else {})
 
     def _add(self, rows: Rows, bodies: Bodies, item: Interaction, endpoint: Endpoint) -> int:
         redact, error = self._redact, item.error or {}
@@ -128,14 +130,6 @@ class Traffic:
             request=request,
             response=response,
         )
-
-
-def _redacted(value: object, redact: Text) -> dict[str, object]:
-    """Return a JSON object with all its texts redacted."""
-    found: object = None
-    with suppress(MessageError):
-        found = loads(redact(dumps(value)))
-    return found if isinstance(found, dict) else {}
 
 
 _Span = tuple[int, float, float]  # row, start and end of a call; row -1 if an interaction names none
