@@ -360,7 +360,7 @@ def har(path: Path, title: str) -> Iterator[str]:
 def _har_entry(item: Interaction, zero: datetime) -> dict[str, object]:
     took, url = round(item.elapsed * 1000, 3), urlsplit(item.uri)
     query = [{"name": name, "value": value} for name, value in parse_qsl(url.query, keep_blank_values=True)]
-    sent, received = (_har_content(*each) for each in _messages(item))
+    sent, received = _har_content(item.request_headers, item.request_body), _har_content(item.headers, item.body)
     request: dict[str, object] = {
         "method": item.method, "url": item.uri, "httpVersion": "HTTP/1.1", "cookies": [],
         "headers": _har_headers(item.request_headers), "queryString": query, "headersSize": -1,
@@ -383,10 +383,6 @@ def _har_entry(item: Interaction, zero: datetime) -> dict[str, object]:
     address = item.peer.rpartition(":")[0].strip("[]")
     entry |= {"serverIPAddress": address} if address else {}
     return entry | ({"_error": str(item.error.get("message") or item.error.get("type"))} if item.error else {})
-
-
-def _messages(item: Interaction) -> tuple[tuple[Headers, Body | None], tuple[Headers, Body | None]]:
-    return (item.request_headers, item.request_body), (item.headers, item.body)
 
 
 def _har_headers(headers: Headers) -> list[dict[str, str]]:

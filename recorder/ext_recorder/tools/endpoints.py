@@ -382,11 +382,8 @@ def _messages(value: object) -> list[tuple[str, list[Part]]]:
         parts = parts_of(item.get("content") or item.get("parts")) if "role" in item else parts_of(item)
         if role == "tool":
             parts = [{"result": summary(parts, LONGEST_RESULT)}]
-        thoughts: list[Part] = [
-            {"thinking": str(item[name])}
-            for name in ("reasoning_content", "thinking")
-            if "role" in item and item.get(name)
-        ]
+        names = [name for name in ("reasoning_content", "thinking") if "role" in item and item.get(name)]
+        thoughts: list[Part] = [{"thinking": str(item[name])} for name in names]
         found.append((role, [*thoughts, *parts, *parts_of(item.get("tool_calls"))]))
     return found
 

@@ -104,9 +104,7 @@ def _show_run(recorded: Recorded, header: RunHeader, name: str, file: TextIO, st
         for child in header.children
     )
     lines = [f"{name}: run of {header.seconds:.1f} s, exit {header.exit}, recorded {header.recorded}"]
-    lines += [
-        f"{title}: {text}" for title, text in (("command", " ".join(header.command)), ("children", children)) if text
-    ]
+    lines += [f"command: {' '.join(header.command)}", f"children: {children or 'none'}"]
     if not style.as_json:
         file.writelines(redactor.redact_text(visible(line)) + "\n" for line in [*lines, ""])
     lanes = [part.name for part in recorded.parts] + [server.rpartition("/")[2] for server in header.endpoints]

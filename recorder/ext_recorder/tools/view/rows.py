@@ -259,11 +259,6 @@ class Rows:
             column.append(self._text(value) if isinstance(value, str) else value)
         return len(self) - 1
 
-    def change(self, row: int, **values: int) -> None:
-        """Set numbers of a row."""
-        for name, value in values.items():
-            self._columns[name][row] = value
-
     def describe(self, row: int, **values: str) -> None:
         """Set texts of a row."""
         for name, value in values.items():

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from ext_recorder.http.interaction import Body, Headers, Interaction
-    from ext_recorder.tools.endpoints import Endpoint
 
     from .bodies import Bodies
     from .rows import Rows
@@ -92,9 +91,33 @@ class Traffic:
             endpoint = endpoints.of(item)
             name = "services" if endpoint.role == "service" else endpoint.server
             lane = self.lanes.setdefault((endpoint.role, name), len(self.lanes))
-            row = self._add(rows, bodies, item, endpoint)
-            rows.change(row, source=source + lane, number=number, parent=spans.of(item)[0])
-            rows.change(row, time=round(max(0.0, item.time - offset) * 1e6))
+            redact, error = self._redact, item.error or {}
+            failed = item.error is not None or not item.status
+            outcome = f"{item.status} {item.reason}".strip() if item.status else "no response"
+            request = _message(bodies, f"{item.method} {item.uri}", item.request_headers, item.request_body, redact)
+            if item.status:
+                first = f"HTTP/{item.http_version} {outcome}"
+                first += " (the child did not read all of the body)" if item.cut else ""
+                response = _message(bodies, first, item.headers, item.body, redact)
+            else:
+                text = f"{error.get('type', 'no response')}: {error.get('message', '')}".rstrip(": ")
+                response = bodies.add(redact(text))
+            row = rows.append(
+                "http",
+                max(0.0, item.time - offset),
+                item.elapsed,
+                source=source + lane,
+                number=number,
+                parent=spans.of(item)[0],
+                status="error" if failed or item.status >= _FAILED else "ok",
+                outcome=str(error.get("type") or outcome) if failed else outcome,
+                stream="out",
+                conn=1,
+                method=redact(endpoint.method),
+                subject=redact(endpoint.subject),
+                request=request,
+                response=response,
+            )
             if endpoint.is_chat and (chat := chat_of(item)) is not None:
                 self.chats += 1
                 self.tokens[0] += chat.input or 0
@@ -104,32 +127,6 @@ class Traffic:
                 with suppress(MessageError):
                     found = loads(self._redact(dumps(chat.as_json())))
                     rows.add_chat(row, found if isinstance(found, dict) else {})
-
-    def _add(self, rows: Rows, bodies: Bodies, item: Interaction, endpoint: Endpoint) -> int:
-        redact, error = self._redact, item.error or {}
-        failed = item.error is not None or not item.status
-        outcome = f"{item.status} {item.reason}".strip() if item.status else "no response"
-        request = _message(bodies, f"{item.method} {item.uri}", item.request_headers, item.request_body, redact)
-        if item.status:
-            first = f"HTTP/{item.http_version} {outcome}"
-            first += " (the child did not read all of the body)" if item.cut else ""
-            response = _message(bodies, first, item.headers, item.body, redact)
-        else:
-            text = f"{error.get('type', 'no response')}: {error.get('message', '')}".rstrip(": ")
-            response = bodies.add(redact(text))
-        return rows.append(
-            "http",
-            item.time,
-            item.elapsed,
-            status="error" if failed or item.status >= _FAILED else "ok",
-            outcome=str(error.get("type") or outcome) if failed else outcome,
-            stream="out",
-            conn=1,
-            method=redact(endpoint.method),
-            subject=redact(endpoint.subject),
-            request=request,
-            response=response,
-        )
 
 
 _Span = tuple[int, float, float]  # row, start and end of a call; row -1 if an interaction names none
