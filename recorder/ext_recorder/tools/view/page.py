@@ -119,7 +119,7 @@ def _data(recorded: Recorded, bodies: Bodies, redactor: Redactor) -> dict[str, o
     for values in sources:
         values["lane"] = lanes.index((str(values.pop("role")), str(values["lane"])))
     if header is not None:
-        rows.nest([int(str(values["lane"])) for values in sources])
+        rows.nest([int(str(values["lane"])) for values in sources], [name for _, name in lanes])
     about["leftOut"] = {**left_out, "rows": rows.left_out, "bodies": len(bodies.cut)}
     about |= {"lanes": [{"role": role, "name": name} for role, name in lanes], "sources": sources}
     return {"about": about, "bodies": bodies.columns(), **rows.data()}

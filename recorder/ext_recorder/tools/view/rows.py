@@ -49,8 +49,9 @@ _COLUMNS = (
     "says",  # the request in a few words; "" if the page shows the beginning of its body
     "answers",  # the response likewise
     "chat",  # the body with the conversation; -1 if none
+    "client",  # name of the child that has sent an HTTP request; "" if it is not known
 )
-_TEXTS = frozenset(("kind", "status", "outcome", "stream", "method", "subject", "id", "says", "answers"))
+_TEXTS = frozenset(("kind", "status", "outcome", "stream", "method", "subject", "id", "says", "answers", "client"))
 _NO_ROW = frozenset(("parent", "request", "response", "chat"))
 _MICRO = 1e6
 MOST_OPEN = 64  # overlapping calls above which the one around a row is not searched
@@ -362,16 +363,18 @@ class Rows:
         ok = self._text("ok")
         return len(self._steps), sum(self._columns["status"][step.row] != ok for step in self._steps)
 
-    def nest(self, lanes: Sequence[int]) -> None:
+    def nest(self, lanes: Sequence[int], names: Sequence[str]) -> None:
         """Put each row without a parent below the phase or call during which it happened, if there is only one.
 
         Args:
             lanes: lane of each source. A call is no parent of rows of its own lane.
+            names: of the lanes. A request whose client is known belongs to a call of that lane.
         """
         columns = self._columns
         kinds, time, took = columns["kind"], columns["time"], columns["took"]
         around = {self._texts.get("phase", -1), self._texts.get("task", -1)}
         call, open_, host = self._texts.get("call", -1), self._texts.get("open", -1), self._texts.get("in", -1)
+        clients = {self._texts[name]: lane for lane, name in enumerate(names) if name in self._texts}
         ends = [
             start + length if length >= 0 else (1 << 62) if columns["status"][row] == open_ else start
             for row, (start, length) in enumerate(zip(time, took, strict=True))
@@ -387,7 +390,12 @@ class Rows:
                     for span in active
                     if ends[span] >= ends[row] and (kinds[span] in around or lanes[columns["source"][span]] != lane)
                 ]
-                columns["parent"][row] = _innermost(found, time, ends)
+                client = clients.get(columns["client"][row])
+                own = [span for span in found if lanes[columns["source"][span]] == client]
+                if own or not columns["client"][row]:
+                    columns["parent"][row] = _innermost(own or found, time, ends)
+                else:
+                    columns["parent"][row] = _innermost([span for span in found if kinds[span] in around], time, ends)
             if kinds[row] in around or (kinds[row] == call and columns["stream"][row] == host):
                 active.append(row)
 

@@ -113,6 +113,7 @@ class Traffic:
                 outcome=str(error.get("type") or outcome) if failed else outcome,
                 stream="out",
                 conn=1,
+                client=redact(item.client),
                 method=redact(endpoint.method),
                 subject=redact(endpoint.subject),
                 request=request,

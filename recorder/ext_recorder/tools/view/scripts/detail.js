@@ -11,6 +11,7 @@ function drawDetail() {
   at("title").replaceChildren(visible(nameOf(row) || kindOf(row)), " ", element("span", "id", visible(id && `#${id}`)));
   const facts = [
     lanes.length > 1 ? lanes[laneOf(row)].role : "",
+    textOf("client", row) && `from ${visible(textOf("client", row))}`,
     kindOf(row) === "http" ? (isRun ? "" : "child → server") : NAMES[textOf("stream", row)],
     `at ${timeOf(row)} s`,
     page.took[row] >= 0 && `took ${duration(page.took[row])}`,

@@ -80,6 +80,7 @@ function filter() {
         named[page.method[row]] ||
         named[page.subject[row]] ||
         named[page.outcome[row]] ||
+        named[page.client[row]] ||
         named[page.says[row]] ||
         named[page.answers[row]] ||
         (severalFiles && laneNamed[laneOf(row)]) ||

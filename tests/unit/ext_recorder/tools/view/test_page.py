@@ -344,6 +344,11 @@ def test_overlapping_tasks_get_nothing_that_may_belong_to_another(tmp_path: Path
     made.shell.call(2.0, made.end, "execute", step, {"success": True, "message": "ran"})
     found = table(data_of(page_of(made.write(tmp_path / "overlapping"))), "kind", "method", "parent")
     assert [row[2] for row in found if row[1] == "anthropic"][-1] == -1
+    for item in made.traffic:
+        item.client = "agent" if "anthropic" in item.uri else "kubernetes"
+    found = table(data_of(page_of(made.write(tmp_path / "known"))), "kind", "method", "parent")
+    assert {found[int(str(row[2]))][1] for row in found if row[1] == "anthropic"} == {"session/prompt"}
+    assert {row[2] for row in found if row[1] == "list pods"} == {-1}, "no call of this client was open"
 
 
 def test_times_of_a_recording_without_starts_are_those_of_the_headers(recording: Path, tmp_path: Path) -> None:
