@@ -125,14 +125,19 @@ def _scrub_files(folder: Path, name: str, recorded: Recorded, redactor: Redactor
     known = {folder / HEADER, *(part.path for part in recorded.parts), recorded.traffic}
     for path in sorted(folder.rglob("*")):  # files of other kinds, such as patches
         if path.is_file() and not path.is_symlink() and path not in known:
-            data = path.read_bytes()
-            clean = redactor.redact(data)
-            found: Counter[str] = Counter()
-            _count(data, clean, found)
-            if found and not check:
-                path.write_bytes(clean)
-            results.append(Scrubbed(f"{name}/{path.relative_to(folder)}", found, ()))
+            results.append(_scrub_bytes(path, f"{name}/{path.relative_to(folder)}", redactor, check=check))
     return results
+
+
+def _scrub_bytes(path: Path, name: str, redactor: Redactor, *, check: bool) -> Scrubbed:
+    """Redact a file of another kind, such as a patch."""
+    changes: Counter[str] = Counter()
+    data = path.read_bytes()
+    clean = redactor.redact(data)
+    _count(data, clean, changes)
+    if changes and not check:
+        path.write_bytes(clean)
+    return Scrubbed(name, changes, ())
 
 
 def _scrub_cassette(path: Path, name: str, redactor: Redactor, *, check: bool) -> Scrubbed:
