@@ -278,3 +278,25 @@ def test_unusual_messages_of_http1(tmp_path: Path) -> None:
         out = recording.record().out
     assert out.count("200 'OK' b'") == 4
     recording.check_replay()
+
+
+UPLOAD = """
+import socket, sys, urllib.request
+from urllib.parse import urlsplit
+proxy = urlsplit(urllib.request.getproxies()["http"])
+sock = socket.create_connection((proxy.hostname, proxy.port), 20)
+head = f"POST {sys.argv[1]} HTTP/1.1\\r\\nHost: x\\r\\nTransfer-Encoding: chunked\\r\\nTrailer: X-Sum\\r\\n\\r\\n"
+sock.sendall(head.encode() + b"3;name=value\\r\\nabc\\r\\n0\\r\\nX-Sum: 7\\r\\n\\r\\n")
+print(sock.recv(65536))
+"""
+
+
+def test_header_lines_after_an_upload_in_chunks_reach_the_server(tmp_path: Path) -> None:
+    def talk(connection: socket.socket, head: bytes) -> None:
+        if head.endswith(b"X-Sum: 7"):  # before the empty line at the end
+            connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+
+    with RawServer(talk) as server:
+        recording = Recording(tmp_path, command(tmp_path, UPLOAD, server.url))
+        assert "200 OK" in recording.record().out
+    recording.check_replay()

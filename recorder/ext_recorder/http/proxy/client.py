@@ -122,6 +122,7 @@ class Client:
     Attributes:
         stream: the connection.
         name: of the child; "" for the command.
+        trailers: header lines after the body of the current request.
     """
 
     def __init__(self, loop: EventLoop, sock: socket.socket, entry: Entry, routing: Routing) -> None:
@@ -139,6 +140,7 @@ class Client:
         self._is_fresh = True  # nothing has been received, or nothing in the tunnel
         self._is_blocked = False  # until the backend can process more
         self._is_tunnel = False
+        self.trailers = b""
         self._is_over = False
         self._raw: Callable[[bytes], None] | None = None  # takes data after another protocol was agreed on
         if entry.tls and entry.origin is not None:
@@ -330,8 +332,9 @@ class Client:
                 self._begin(event)
             elif self._backend is not None and isinstance(event, h11.Data):
                 self._backend.body(self, bytes(event.data))
-            elif self._backend is not None:
+            elif self._backend is not None and isinstance(event, h11.EndOfMessage):
                 self._is_blocked = True
+                self.trailers = b"".join(b"%b: %b\r\n" % item for item in event.headers.raw_items())
                 self._backend.end(self)
 
     def _begin(self, event: h11.Request) -> None:

@@ -173,7 +173,7 @@ class RecordedConnection:
     def end(self, client: Client) -> None:
         """Send the end of the body."""
         if self._stream is not None and self._request is not None and self._request.chunked:
-            self._stream.write(b"0\r\n\r\n")
+            self._stream.write(b"0\r\n" + client.trailers + b"\r\n")
         if self._request is not None and self._request.interaction.observer is not None:
             self._request.interaction.observer.sent()
         if self._response is None and self._request is None:  # the response was complete before the request
