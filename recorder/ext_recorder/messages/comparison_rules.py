@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 # Mask for ports of loopback: hosts run servers of their own, at other ports each time.
 OWN_PORTS = r"(?<=//127\.0\.0\.1:)\d+|(?<=//localhost:)\d+|(?<=//\[::1\]:)\d+"
+# Mask for HTTP requests: mcpchecker starts each agent in a new temporary folder, which agents name in their prompts.
+AGENT_FOLDERS = r"(?<=/mcpchecker-agent-)\d+"
 _MASKED = "…"
 
 # --- Places -----------------------------------------------------------------------------------------------------------

@@ -81,7 +81,7 @@ FOR_CHILDREN = (ORDER, IGNORE, MASK, REPEAT, SPEED, BIND, *REDACTING)
 def run(values: Values) -> int:
     """Run the command. Return its exit code."""
     from ext_recorder.http.request_matching import WORDS
-    from ext_recorder.messages.comparison_rules import OWN_PORTS
+    from ext_recorder.messages.comparison_rules import AGENT_FOLDERS, OWN_PORTS
     from ext_recorder.run.children import ChildOptions
     from ext_recorder.run.session import RunOptions
     from ext_recorder.run.session import run as run_command
@@ -98,7 +98,7 @@ def run(values: Values) -> int:
         bind=bindings(values),
         redact=rules,
         ignore=values["ignore"],
-        mask=values["mask"],
+        mask=values["mask"] if values["exact"] else (*values["mask"], AGENT_FOLDERS),
         match_on=values["match-on"],
         exact=bool(values["exact"]),
         learn=bool(values["learn"]),
@@ -148,8 +148,9 @@ each replay. A rule `path` also puts the live path into responses, so that an ag
     ext-recorder run --learn recordings/create-pod -- some-eval-host eval.yaml
 
 --ignore, --mask and --match-on apply to the messages of children and to HTTP requests. Ports in URLs of loopback may
-differ in messages of children, because hosts start servers of their own at any free port. Secrets are replaced before
-anything is written to disk; --redact and --redact-except adjust this.
+differ in messages of children, because hosts start servers of their own at any free port. In HTTP requests, the names
+of the temporary folders may differ that mcpchecker makes for agents. Secrets are replaced before anything is written to
+disk; --redact and --redact-except adjust this.
 """,
     run,
     arguments=("FOLDER",),
