@@ -67,7 +67,7 @@ class WorkerProcess:
 
     Attributes:
         seed, epoch, kinds: of the recording.
-        traffic: of each endpoint, the recorded and the replayed one, after `outcome`.
+        traffic: as in the outcome of the worker.
 
     Raises:
         RecorderError: the worker cannot start.
@@ -82,7 +82,7 @@ class WorkerProcess:
     ) -> None:
         self.folder = folder
         self._finished = False
-        self.traffic: Mapping[str, tuple[tuple[int, ...], tuple[int, ...]]] = {}
+        self.traffic: Mapping[str, tuple[tuple[int, ...], ...]] = {}
         seed, epoch = os.urandom(8).hex(), time.time_ns() - time.monotonic_ns()
         control, self._control = os.pipe()
         self._report, report = os.pipe()

@@ -424,15 +424,24 @@ class InteractionStore:
             lines.append(f"  {self._subject(entry)}{origin}")
         return lines + ([f"  and {len(left) - LISTED} more"] if len(left) > LISTED else [])
 
-    def traffic(self) -> dict[str, tuple[Traffic, Traffic]]:
-        """Return the recorded and the replayed traffic with each endpoint."""
+    def traffic(self, absent: Collection[str] = ()) -> dict[str, tuple[Traffic, Traffic, Traffic]]:
+        """Return the traffic with each endpoint: all that is recorded, what was replayed, and that of absent clients.
+
+        Args:
+            absent: names of clients that did not run.
+        """
         self._read_all()
-        found: dict[str, tuple[Traffic, Traffic]] = {}
+        found: dict[str, tuple[Traffic, Traffic, Traffic]] = {}
+        nothing = Traffic()
         for entry in self._entries:
             if not entry.kind:
                 counted = traffic_of(self._source.load(entry.place)) if entry.is_call else Traffic(1)
-                recorded, played = found.get(entry.endpoint, (Traffic(), Traffic()))
-                found[entry.endpoint] = recorded + counted, played + counted if entry.played else played
+                recorded, played, missing = found.get(entry.endpoint, (nothing, nothing, nothing))
+                if entry.played:
+                    played += counted
+                elif entry.client in absent:
+                    missing += counted
+                found[entry.endpoint] = recorded + counted, played, missing
         return found
 
     def _subject(self, entry: Entry) -> Subject:

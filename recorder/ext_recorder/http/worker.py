@@ -103,7 +103,7 @@ def record(
     count = "one HTTP interaction" if writer.count == 1 else f"{writer.count} HTTP interactions"
     lines = [f"not recorded: {problem}" for problem in recording.problems]
     done = [] if lines or proxy else [f"recorded {path}: {count}"]
-    traffic = {endpoint: (tuple(counts), ()) for endpoint, counts in recording.traffic.items()}
+    traffic = {endpoint: (tuple(counts), (), ()) for endpoint, counts in recording.traffic.items()}
     remarks = [*_unseen(recording.programs), *_passed(recording.passed)]
     return WorkerOutcome(not lines, [*lines, *done], remarks, traffic)
 
@@ -196,8 +196,8 @@ def replay(
     if len(playback.misses) > EXPLAINED:
         lines.append(f"and {len(playback.misses) - EXPLAINED} more requests had no answer")
     lines += store.never_played(absent)
-    counts = store.traffic() if proxy is not None else {}
-    traffic = {endpoint: (tuple(recorded), tuple(played)) for endpoint, (recorded, played) in counts.items()}
+    counts = store.traffic(absent) if proxy is not None else {}
+    traffic = {endpoint: tuple(map(tuple, each)) for endpoint, each in counts.items()}
     remarks = [*_unseen(sorted(playback.programs)), *_passed(playback.passed)]
     return WorkerOutcome(not lines, [f"{path}: {line}" for line in lines], remarks, traffic)
 

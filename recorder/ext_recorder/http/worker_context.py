@@ -48,13 +48,13 @@ class WorkerOutcome(NamedTuple):
         ok: nothing was missing.
         lines: to print; if `ok`, only on a terminal.
         remarks: to print in any case.
-        traffic: of each endpoint, the recorded and the replayed one, as tuples.
+        traffic: of each endpoint: the recorded one, the replayed one, and that of clients that do not run; as tuples.
     """
 
     ok: bool
     lines: list[str]
     remarks: Sequence[str] = ()
-    traffic: Mapping[str, tuple[tuple[int, ...], tuple[int, ...]]] = {}
+    traffic: Mapping[str, tuple[tuple[int, ...], ...]] = {}
 
 
 class WorkerContext:

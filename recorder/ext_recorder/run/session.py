@@ -190,7 +190,7 @@ def _record(folder: RecordingFolder, command: Sequence[str], options: RunOptions
         seconds=round(seconds, 3),
         exit=exit_status(ended.status),
         children=(*found, *children.servers),
-        endpoints={endpoint: count.entry() for endpoint, (count, _) in ended.traffic.items()},
+        endpoints={endpoint: recorded.entry() for endpoint, (recorded, _, _) in ended.traffic.items()},
     )
     if traffic_of(partial).exists():
         folder.finish(header)
@@ -267,7 +267,7 @@ def _replay(folder: RecordingFolder, command: Sequence[str], options: RunOptions
     ended = _run(start, session, work, started, children.replayed)
     same, told = ended.result
     result = f"replayed {folder.path} in {time.monotonic() - started:.1f} s instead of {header.seconds:.1f} s"
-    if unpaid := sum((played for _, played in ended.traffic.values()), Traffic()).model:
+    if unpaid := sum((played + absent for _, played, absent in ended.traffic.values()), Traffic()).model:
         result += f"; not paid: {unpaid}"
     if not options.learn and any(DIFFERS in line for line in ended.lines):
         remarks.append("to propose rules for what differs in each run, such as dates and paths: run --learn")
@@ -386,6 +386,14 @@ class Entrances(NamedTuple):
         return [self.proxy, *(route.listener for route in self.routes), *shared.values()]
 
 
+class Traffics(NamedTuple):
+    """Traffic with one endpoint: all that is recorded, what was replayed, and that of replayed children."""
+
+    recorded: Traffic
+    played: Traffic = Traffic()
+    absent: Traffic = Traffic()
+
+
 class Ended(NamedTuple, Generic[Result]):
     """End of a command.
 
@@ -394,7 +402,7 @@ class Ended(NamedTuple, Generic[Result]):
         interrupted: name of the signal that has interrupted it, or "".
         ok: the worker has recorded or replayed everything.
         lines: of the worker.
-        traffic: the recorded and the replayed traffic with each endpoint.
+        traffic: with each endpoint.
         result: of the function that was called at the end.
     """
 
@@ -402,7 +410,7 @@ class Ended(NamedTuple, Generic[Result]):
     interrupted: str
     ok: bool
     lines: list[str]
-    traffic: dict[str, tuple[Traffic, Traffic]]
+    traffic: Mapping[str, Traffics]
     result: Result
 
 
@@ -442,7 +450,7 @@ def _run(
         outcome = worker.outcome(started, whole=not interrupted, close=False)
         afterwards()
     kind, lines = outcome or ("error", ["the worker process of the proxy was killed"])
-    traffic = {place: (Traffic(*one), Traffic(*other)) for place, (one, other) in worker.traffic.items()}
+    traffic = {place: Traffics(*(Traffic(*each) for each in counts)) for place, counts in worker.traffic.items()}
     return Ended(status, interrupted, kind == "ok", [line for line in lines if line], traffic, result)
 
 
@@ -510,15 +518,23 @@ def _interruption(status: int, received: Collection[int]) -> str:
     return signal_name(found[0]) if found and status else ""
 
 
-def endpoint_lines(traffic: Mapping[str, tuple[Traffic, Traffic]], *, replayed: bool) -> list[str]:
+def endpoint_lines(traffic: Mapping[str, Traffics], *, replayed: bool) -> list[str]:
     """Return a line for each endpoint, first those with the most requests."""
     lines = []
-    for endpoint, (recorded, played) in sorted(traffic.items(), key=lambda item: -item[1][0].requests):
-        requests = "1 request" if recorded.requests == 1 else f"{recorded.requests:,} requests"
-        line = f"{endpoint}: {played.requests:,} of {requests}" if replayed else f"{endpoint}: {requests}"
-        model = (played if replayed else recorded).model
-        lines.append(f"{line}, {model}" if model else line)
+    for endpoint, (recorded, played, absent) in sorted(traffic.items(), key=lambda item: -item[1][0].requests):
+        parts = []
+        if not replayed:
+            parts = [_requests(recorded.requests), recorded.model]
+        elif recorded.requests > absent.requests:
+            parts = [f"{played.requests:,} of {_requests(recorded.requests - absent.requests)}", played.model]
+        if absent.requests:
+            parts.append(f"{_requests(absent.requests)} by replayed children")
+        lines.append(f"{endpoint}: {', '.join(filter(None, parts))}")
     return lines if len(lines) <= SHOWN else [*lines[:SHOWN], f"and {len(lines) - SHOWN} more endpoints"]
+
+
+def _requests(count: int) -> str:
+    return "1 request" if count == 1 else f"{count:,} requests"
 
 
 def _report(lines: Sequence[str]) -> None:
