@@ -30,6 +30,7 @@ from ext_recorder.cassette.git_patch import (
 from ext_recorder.errors import RecorderError
 from ext_recorder.messages.path_bindings import HOME
 from ext_recorder.protocols.fast_id import scan_id
+from ext_sdk.core.wire.json_pointer import resolve
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -48,8 +49,8 @@ MOST_BYTES = 16 * 1024 * 1024  # of a changed file
 TEXT_BYTES, ALL_TEXT_BYTES = 1024 * 1024, 64 * 1024 * 1024
 # Age of a file that cannot have been changed since it was read without a new time: clocks of file systems are coarse.
 SETTLED_NS = 50_000_000
-# Requests whose `cwd` is the workspace.
-_SESSIONS = (b'"session/new"', b'"session/load"')
+# Requests that name the workspace, of ACP agents and of gevals extensions, and the pointer to it.
+_NAMING = {b'"session/new"': "/params/cwd", b'"session/load"': "/params/cwd", b'"execute"': "/params/context/workdir"}
 _HEADS = (".git/HEAD", ".git/logs/HEAD", ".git/packed-refs")
 REMEDY = "begin with the recorded files, run the child with --real, or record it again with --mode all"
 
@@ -224,7 +225,7 @@ class WorkspaceTracker:
     """Changes of the workspaces of a child that is recorded, in the proxy.
 
     Args:
-        sessions: the child is an ACP agent, whose workspaces are those of its sessions.
+        sessions: the child's requests name its workspaces: it is an ACP agent or an extension.
         folders: further workspaces, which `--bind` names.
         without: beginnings of paths that are not a part of a workspace.
 
@@ -273,11 +274,10 @@ class WorkspaceTracker:
                 for snapshot in self._snapshots.values():
                     snapshot.changes()
             self._open.add(id)
-            params = _parsed(line).get("params") if any(method in line for method in _SESSIONS) else None
-            cwd = params.get("cwd") if isinstance(params, dict) else None
-            if isinstance(cwd, str):
-                self._snapshots.pop(CHILD, None)  # the session has a workspace of its own
-                self._add(cwd)
+            for method, pointer in _NAMING.items():
+                if method in line and isinstance(folder := resolve(_parsed(line), pointer), str):
+                    self._snapshots.pop(CHILD, None)  # the session has a workspace of its own
+                    self._add(folder)
             return
         self.note()
         if stream == "out" and kind == "response":

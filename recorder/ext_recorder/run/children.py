@@ -118,7 +118,7 @@ class Children:
         commands: Mapping[str, Sequence[str]],
         variables: dict[str, str],
         *,
-        agents: Collection[str] = (),
+        files: Collection[str] = (),
         own: Mapping[str, Mapping[str, str]] = {},
     ) -> None:
         """Write the file of the session, and the shims.
@@ -128,7 +128,7 @@ class Children:
             recording: folder of the recording; of the new one if it is being made.
             commands: the children with shims, each with the words before those that the host passes.
             variables: of the command; gets the one that names the session.
-            agents: the children that are ACP agents.
+            files: the children whose changed files are recorded, in the workspaces that their requests name.
             own: of children whose variables are others.
         """
         from ext_recorder.cassette.recording import CASSETTES
@@ -145,7 +145,7 @@ class Children:
             "real": list(self._options.real),
             "only": list(self._options.only),
             "files": list(self._options.files),
-            "agents": list(agents),
+            "workspaces": list(files),
             "environ": variables,  # for children whose host removes them
             "own": {name: dict(values) for name, values in own.items()},
             "values": {name: list(value) for name, value in self._options.values.items()},
@@ -358,8 +358,8 @@ def join(name: str, command: Sequence[str], passed: int) -> Start | None:
     rules = values.get("redact", ())
     values["redact"] = tuple(rule for rule in rules if not rule.isidentifier() or rule in os.environ)
     if recorded is None:
-        if name in session["agents"] or name in session["files"]:
-            values["files"] = ("sessions" if name in session["agents"] else "",)
+        if name in session["workspaces"] or name in session["files"]:
+            values["files"] = ("sessions" if name in session["workspaces"] else "",)
         return Start("record", name, command, cassette=f"{session['cassettes']}/{name}.yaml", values=values)
     values |= {"report": (f"{folder}/{REPORT}",), "quiet": ("",)}
     try:

@@ -162,7 +162,10 @@ def _record(folder: RecordingFolder, command: Sequence[str], options: RunOptions
 
     def start(temporary: Path, variables: dict[str, str]) -> Sequence[str]:
         own = {name: session.variables(temporary, name) for name in wrapping.commands}
-        children.write(str(temporary), str(partial), wrapping.commands, variables, agents=wrapping.agents, own=own)
+        # An agent that runs on replay needs the files of extensions. One that is replayed changes its own workspace
+        # only, so those of extensions would not be the recorded ones.
+        files = wrapping.agents or wrapping.extensions
+        children.write(str(temporary), str(partial), wrapping.commands, variables, files=files, own=own)
         return wrapping.write(str(temporary))
 
     try:

@@ -96,6 +96,7 @@ class Wrapping:
     Attributes:
         commands: the children by name, each with the words that the host does not pass.
         agents: those that are ACP agents.
+        extensions: those that are extensions.
         remarks: on children that cannot be recorded.
 
     Raises:
@@ -106,6 +107,7 @@ class Wrapping:
         self.commands: dict[str, tuple[str, ...]] = {}
         self.remarks: list[str] = []
         self.agents: set[str] = set()
+        self.extensions: set[str] = set()
         self._files: dict[str, _File] = {}  # by real path
         self._command = list(command)
         self._given = {os.path.realpath(file): file for file in files}
@@ -185,6 +187,7 @@ class Wrapping:
         program = os.path.join(file.path.resolve().parent, os.path.expanduser(program))  # noqa: PTH111, PTH118
         program = os.path.normpath(program)
         shim = self._shim(name, "extension", (program,))
+        self.extensions.add(shim.rpartition("/")[2])
         file.replace(package, lambda session: json.dumps(f"{session}/{shim}"))
 
     def _add_server(self, file: _File, name: str, server: yaml.Node | None, key: str, kind: str) -> None:

@@ -48,8 +48,8 @@ ONLY = Option(
 )
 FILES = Option(
     "files",
-    "Child whose changed files are recorded, too, so that its replay changes them again. Repeatable. Agents of --wrap "
-    "are included.",
+    "Child whose changed files are recorded, too, so that its replay changes them again. Repeatable. ACP agents of "
+    "--wrap are included, and extensions if there are none.",
     "NAME",
     many=True,
 )
@@ -135,9 +135,9 @@ recording. With --only, it is the only one that is recorded.
     ext-recorder run --real kubernetes recordings/create-pod -- mcpchecker check eval.yaml
     ext-recorder run --wrap eval.yaml --only kubernetes recordings/kubernetes -- mcpchecker check eval.yaml
 
-An agent that edits files is replayed in one of two ways: with --real, it runs and gets the recorded responses of its
-model; otherwise its recorded changes of files are made again, so that checks see the same files. They are next to its
-cassette, as a patch.
+An ACP agent that edits files is replayed in one of two ways: with --real, it runs and gets the recorded responses of
+its model; otherwise its recorded changes of files are made again, so that checks see the same files. They are next to
+its cassette, as a patch. Other agents run on replay; for them, extensions change the files of their tasks again.
 
 What is known to differ in each run need not match, such as session ids in requests to models: see
 docs/reference/http-apis.md, and --exact. For other differences, --learn proposes rules. It answers a request that

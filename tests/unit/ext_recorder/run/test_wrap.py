@@ -88,6 +88,7 @@ def test_an_eval_with_the_files_that_it_names(tmp_path: Path) -> None:
     wrapping, text = copy_of(file)
     session = f"{folder}/session"
     assert wrapping.commands == {"kubernetes": (f"{tmp_path}/bin/ext",), "My-agent": (), "kubernetes-server": ()}
+    assert (wrapping.agents, wrapping.extensions) == ({"My-agent"}, {"kubernetes"})
     (remark,) = wrapping.remarks
     assert remark.startswith(
         "not recorded: extension far: the host fetches its package github.com/some/ext@v1; to record"
