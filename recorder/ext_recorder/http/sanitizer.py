@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 WHOLE = 4 * 1024 * 1024  # bytes of content examined as one text
 WINDOW = 1024 * 1024  # bytes of longer content examined together
 HELD_BACK = 16 * 1024  # bytes of the previous window: a secret may begin in one window and end in the next
+BLOCK, TAR_MAGIC = 512, 257  # of a tar archive: bytes of its first header, and the position of "ustar" in it
 GZIP = b"\x1f\x8b"
 EVENT_DATA = re.compile(rb"(data: ?)(\{.*\})(\r?\n)")  # line of server-sent events that may be a piece of a text
 STREAMS = ("text/event-stream", "application/x-ndjson", "application/jsonl", "application/json-seq")
@@ -47,11 +48,16 @@ class Sanitizer:
     Args:
         clean: removes secrets and paths from one text.
         replacements: finds secrets in a text, for those that events of a stream have in parts; None to leave these.
+        known: removes known values from the content of archives; None to leave archives as they are. Programs verify
+            the digests of archives, so what looks like a secret in the files of a package must stay.
     """
 
-    def __init__(self, clean: Clean, replacements: Replacements | None = None) -> None:
+    def __init__(self, clean: Clean, replacements: Replacements | None = None, known: Clean | None = None) -> None:
         self._clean = clean
         self._replacements = replacements
+        self._in_archives: Sanitizer | None = None
+        if known is not None:
+            self._in_archives = self if known is clean else Sanitizer(known, known=known)
 
     def data(self, data: bytes) -> bytes:
         """Return bytes without secrets."""
@@ -105,7 +111,10 @@ class Sanitizer:
             body = self._stream(body, encoding)
         if encoding in {"", "identity"}:
             # A compressed file without a Content-Encoding may contain secrets, too.
-            if next(body.pieces()).startswith(GZIP):
+            is_compressed = next(body.pieces()).startswith(GZIP)
+            if self._in_archives is not self and _is_archive(body, is_compressed=is_compressed):
+                return self._in_archives.body(body, headers) if self._in_archives else body
+            if is_compressed:
                 return self._compressed(body, "gzip")
             body = self._plain(body)
             return self._events(body) if self._replacements and kind.startswith("text/event-stream") else body
@@ -199,6 +208,15 @@ class Sanitizer:
             yield clean[:cut]
             held = clean[cut:]
         yield held
+
+
+def _is_archive(body: Body, *, is_compressed: bool) -> bool:
+    """Return True if a body is a tar archive, or other compressed content that is not text."""
+    try:
+        begin = next(decoded(body.pieces(), "gzip") if is_compressed else body.pieces(), b"")[:BLOCK]
+    except ValueError:  # not what it looks like
+        return False
+    return begin[TAR_MAGIC : TAR_MAGIC + 5] == b"ustar" or (is_compressed and b"\0" in begin)
 
 
 class _Texts:

@@ -75,7 +75,7 @@ def record(
         context.proceed()
         return bindings.clean(redactor.redact(data))
 
-    recording = TrafficCapture(writer, Sanitizer(clean, redactor.replacements), origin.started)
+    recording = TrafficCapture(writer, Sanitizer(clean, redactor.replacements, redactor.redact_known), origin.started)
     loop = EventLoop()
     process = None
     if proxy is not None:
@@ -164,7 +164,7 @@ def replay(
     neutral = {name: str(value) for name, value in document.mapping("bindings").items()}
     bindings = ReplayBindings(neutral, bind, os.environ.get("HOME", ""))
     redactor = redaction.redactor()
-    cleaner = Sanitizer(lambda data: bindings.to_placeholders(redactor.redact(data)))
+    cleaner = Sanitizer(lambda data: bindings.to_placeholders(redactor.redact(data)), known=redactor.redact_known)
     if kubeconfig := document.text("kubeconfig"):
         (Path(context.folder) / KUBECONFIG).write_bytes(bindings.to_live(kubeconfig.encode(), json=False))
     clocks = _clocks(document.values.get("clock"))

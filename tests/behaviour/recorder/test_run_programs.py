@@ -195,7 +195,10 @@ def registry(folder: Path) -> Stub:
     server = Stub(server_context(folder, "localhost"))  # npm, with any proxy, requires a name
     base = f"https://localhost:{server.port}"
     word = os.urandom(8).hex()
-    npm = _tar("package/", {"package.json": '{"name": "demo", "version": "1.0.0"}', "index.js": f"// {word}"})
+    npm = _tar(
+        "package/",
+        {"package.json": '{"name": "demo", "version": "1.0.0"}', "index.js": f"const password='Wq7Rk2nX9v' // {word}"},
+    )
     server.says("/npm/demo-1.0.0.tgz", npm)
     dist = {"tarball": f"{base}/npm/demo-1.0.0.tgz", "shasum": hashlib.sha1(npm).hexdigest()}
     version = {"name": "demo", "version": "1.0.0", "dist": dist}

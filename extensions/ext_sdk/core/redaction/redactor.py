@@ -96,6 +96,13 @@ class Redactor:
         with self._lock:
             return self._search(data, rules=rules).redacted(self._numbers)
 
+    def redact_known(self, data: bytes) -> bytes:
+        """Return data with placeholders for known values, such as those of variables; no rules are applied."""
+        if not self._needles:
+            return data
+        with self._lock:
+            return self._search(data, rules=False).redacted(self._numbers)
+
     def replacements(self, data: bytes) -> list[tuple[int, int, bytes]]:
         """Return the replacements that `redact` makes, in order: start, end, new bytes."""
         rules = self._searches(data)
