@@ -122,6 +122,13 @@ def recorded_value(name: str) -> str:
     return _relative(value, _working_directory())
 
 
+def same_command(header: Header, live: Live) -> bool:
+    """Return True if a header is of this command: of the same program, with the same arguments but for paths."""
+    words = tuple(recordable(live.command))
+    same = _program(header.command[0]) == _program(words[0])
+    return same and _same(header, live, header.command[1:], words[1:])
+
+
 def check(path: str, header: Header, live: Live) -> None:
     """Raise UsageError if a cassette was recorded from another command, or with other values of matched variables.
 
@@ -134,9 +141,7 @@ def check(path: str, header: Header, live: Live) -> None:
             recorded, words = header.command[-count:], live.command
             same = count < len(header.command) and _same(header, live, recorded, words)
         else:
-            words = tuple(recordable(live.command))
-            same = _program(header.command[0]) == _program(words[0])
-            same = same and _same(header, live, header.command[1:], words[1:])
+            same = same_command(header, live)
         if not same:
             found = shown(_redacted(header, live, live.command))
             what = "the host passes" if live.passed == count else "this command is"
@@ -185,8 +190,10 @@ def _same(header: Header, live: Live, recorded: Sequence[str], words: Sequence[s
 
 
 def _same_word(recorded: str, live: str) -> bool:
-    if not holds(live):  # as a header is written
-        live = "".join(char if holds(char) else "\ufffd" for char in live)
+    recorded, live = (
+        word if holds(word) else "".join(char if holds(char) else "\ufffd" for char in word)  # as a header is written
+        for word in (recorded, live)
+    )
     if recorded == live:
         return True
     if _REDACTED in recorded:

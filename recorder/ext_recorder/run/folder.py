@@ -162,11 +162,6 @@ def traffic_of(folder: Path) -> Path:
     return folder / TRAFFIC
 
 
-def same_command(recorded: Sequence[str], command: Sequence[str]) -> bool:
-    """Return True if a recording is of this command."""
-    return tuple(recorded) == tuple(command)
-
-
 # --- Locks ------------------------------------------------------------------------------------------------------------
 
 

@@ -15,6 +15,7 @@ from pathlib import Path
 from select import poll
 from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
+from ext_recorder.cassette.header import Header
 from ext_recorder.cassette.recording import CASSETTES, HEADER, Child, RunHeader
 from ext_recorder.errors import RecorderError, UsageError
 from ext_recorder.http.controller import WorkerProcess
@@ -28,16 +29,18 @@ from ext_recorder.http.reader import end_values
 from ext_recorder.http.traffic_counts import Traffic
 from ext_recorder.http.worker_context import KUBECONFIG, Origin
 from ext_recorder.messages.matcher import MATCH_ON
-from ext_recorder.messages.path_bindings import IfKnown, is_bindable
+from ext_recorder.messages.path_bindings import IfKnown, RecordBindings, is_bindable
+from ext_recorder.messages.provenance import Live, neutral_command, same_command, shown
 from ext_recorder.messages.redaction import Redaction
 from ext_recorder.posix.child import EXIT_NOT_EXECUTABLE, EXIT_NOT_FOUND, CommandError, exit_like, exit_status
 from ext_recorder.posix.signals import Signals, signal_name
+from ext_recorder.protocols.dialect import DIALECTS
 from ext_recorder.replay.replay import Options
 from ext_sdk.core import __version__
 
 from .children import CLAIMS, HTTP_STARTS, REPORT, ChildOptions, Children
 from .environment import base_urls, kept_variables, open_ports, user_bundles, variables
-from .folder import UNKNOWN, RecordingFolder, same_command, traffic_of
+from .folder import UNKNOWN, RecordingFolder, traffic_of
 from .learn import Learner, request_rules, rules_of
 from .offline import isolate, remark
 from .wrap import Wrapping
@@ -119,14 +122,19 @@ def run(path: str, command: Sequence[str], options: RunOptions) -> NoReturn:
     _record(folder, command, options)
 
 
+def _paths(options: RunOptions) -> RecordBindings:
+    """Return the paths of this machine, with their placeholders."""
+    return RecordBindings(DIALECTS["raw"], options.bindings, os.environ.get("HOME", ""))
+
+
 def _record(folder: RecordingFolder, command: Sequence[str], options: RunOptions) -> NoReturn:
     children = Children(options.children, None)
     wrapping = Wrapping(options.children.wrap, command)
     if options.children.wrap:
         options.children.check(wrapping.commands)
     redaction = options.redact or Redaction()
-    redactor = redaction.redactor()
-    kept = tuple(redactor.redact(word.encode()).decode() for word in command)
+    redactor, paths = redaction.redactor(), _paths(options)
+    kept = neutral_command(command, lambda data: paths.clean(redactor.redact(data)))
     started, recorded = time.monotonic(), time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
     parents = ParentProxies(os.environ)
     parents.check()
@@ -214,10 +222,10 @@ def _record(folder: RecordingFolder, command: Sequence[str], options: RunOptions
 def _replay(folder: RecordingFolder, command: Sequence[str], options: RunOptions) -> NoReturn:
     header = folder.header()
     redaction = options.redact or Redaction()
-    redactor = redaction.redactor()
-    if not same_command(header.command, [redactor.redact(word.encode()).decode() for word in command]):
+    known = Header("", "", command=header.command, bindings=_paths(options).neutral())
+    if header.command and not same_command(known, Live(command, bind=options.bindings, redact=redaction)):
         raise UsageError(
-            f"{folder.path}: recorded with another command: {' '.join(header.command)}; use another folder, or record "
+            f"{folder.path}: recorded with another command: {shown(header.command)}; use another folder, or record "
             "it again with --mode all"
         )
     rules = rules_of(header.rules, folder.path / HEADER)

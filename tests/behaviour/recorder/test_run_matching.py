@@ -172,3 +172,25 @@ def test_paths_that_a_model_streams_in_pieces_are_those_of_the_replay(tmp_path: 
     replayed = Result(other, url, "--mode", "none", agent=STREAMING, TASK="/tmp/task-k8")
     assert replayed.code == 0, replayed.err
     assert replayed.out == recorded.out.replace(str(one), str(other)).replace("task-x1", "task-k8")
+
+
+def test_the_same_command_in_another_checkout_by_another_interpreter_is_replayed(tmp_path: Path, model: str) -> None:
+    def run(folder: Path, interpreter: str, *words: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [*RECORDER, "run", "../rec", "--", interpreter, f"{folder}/agent.py", f"--in={folder}", *words],
+            cwd=folder, env=os.environ | {"ANTHROPIC_BASE_URL": model, "TASK": "a", "DAY": "b"},
+            capture_output=True, timeout=PATIENCE_S, text=True, check=False,
+        )  # fmt: skip
+
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "agent.py").write_text(AGENT)
+    recorded = run(tmp_path / "one", sys.executable)
+    assert recorded.returncode == 0, recorded.stderr
+    assert str(tmp_path) not in (tmp_path / "rec" / "recording.yaml").read_text()
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "python3").symlink_to(sys.executable)
+    replayed = run(tmp_path / "two", f"{tmp_path}/bin/python3")
+    assert (replayed.returncode, replayed.stdout) == (0, recorded.stdout), replayed.stderr
+    other = run(tmp_path / "two", sys.executable, "--fast")
+    assert (other.returncode, "recorded with another command: python" in other.stderr) == (2, True), other.stderr
