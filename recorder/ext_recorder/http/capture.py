@@ -12,8 +12,7 @@ from ext_recorder.protocols.dialect import DIALECTS
 from ext_sdk.core.wire.json_codec import loads
 
 from .http1_observer import Http1Observer, Unreadable
-from .interaction import CONNECT, TCP, TLS, Interaction, call_id, place_of
-from .proxy.transfer import INTERACTION, PIECE, Arrivals
+from .interaction import BODY_PIECE, CONNECT, INTERACTION, TCP, TLS, Arrivals, Interaction, call_id, place_of
 from .traffic_counts import Traffic, endpoint_of, traffic_of
 
 if TYPE_CHECKING:
@@ -99,7 +98,7 @@ class TrafficCapture:
         wall = event.get("wall")
         for place, moments in wall.items() if isinstance(wall, dict) else ():
             self.readings.setdefault(self._cleaner.text(str(place)), []).extend(moments)
-        if event.get("k") in {INTERACTION, PIECE, "server", "passed"}:
+        if event.get("k") in {INTERACTION, BODY_PIECE, "server", "passed"}:
             self._from_proxy(event, data)
             return
         key = (peer.number, event.get("c"))
@@ -117,7 +116,7 @@ class TrafficCapture:
 
     def _from_proxy(self, event: Event, data: bytes) -> None:
         """Process what the proxy has recorded."""
-        if event["k"] == PIECE:
+        if event["k"] == BODY_PIECE:
             self._arrivals.piece(event, data)
         elif event["k"] == INTERACTION:
             interaction = self._arrivals.interaction(event, data)

@@ -106,7 +106,12 @@ class EventLoop:
         Args:
             patience_s: longest wait; None for no limit.
         """
-        ready = self._select.select(0 if self._deferred else self._patience(patience_s))
+        if self._deferred:
+            patience_s = 0
+        elif self._timers:
+            left = max(0.0, self._timers[0][0] - time.monotonic())
+            patience_s = left if patience_s is None else min(patience_s, left)
+        ready = self._select.select(patience_s)
         for key, events in ready:
             key.data(events)
         now = time.monotonic()
@@ -131,12 +136,6 @@ class EventLoop:
             work, _ = self._deferred.popleft()
             work()
         self._deferred_bytes = 0
-
-    def _patience(self, most: float | None) -> float | None:
-        if not self._timers:
-            return most
-        left = max(0.0, self._timers[0][0] - time.monotonic())
-        return left if most is None else min(most, left)
 
     def _on_wakeup(self, wakeup: int) -> None:
         with suppress(BlockingIOError):

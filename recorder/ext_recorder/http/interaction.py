@@ -1,4 +1,4 @@
-"""Interactions and their bodies. A short body stays in memory, a long one is in a file without a name."""
+"""Interactions, their bodies and transfer. A short body stays in memory, a long one is in a file without a name."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from tempfile import TemporaryFile
 from typing import IO, TYPE_CHECKING, Protocol
 
 from ext_recorder.errors import CassetteError
+
+from .inject.ext_recorder_agent.channel import frame
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -300,3 +302,72 @@ def place_of(interaction: Interaction) -> str:
 def addresses_of(interaction: Interaction) -> set[str]:
     """Return all addresses of the server of an interaction."""
     return {place_of(interaction), interaction.peer, interaction.socket} - {""}
+
+
+# --- Transfer between processes --------------------------------------------------------------------------------------
+# Interactions are sent by the process of the proxy to the worker that writes them: as frames, like those of agents.
+# A body that is long follows in pieces before its interaction, so that neither process has it in memory.
+
+SHORT_BYTES = 65_536  # of both bodies together, which are sent with their interaction
+SENT = (
+    "method", "uri", "status", "reason", "chunks", "reads", "call", "time", "elapsed", "http_version", "error", "cut",
+    "peer", "tls", "socket", "client",
+)  # fmt: skip
+INTERACTION, BODY_PIECE = "interaction", "piece"  # kinds of frames
+
+
+def frames_of(interaction: Interaction, number: int) -> Iterator[bytes]:
+    """Yield the frames of an interaction. Its bodies are released at the end.
+
+    Args:
+        number: of the interaction, for its pieces.
+    """
+    bodies = {"request": interaction.request_body or Body(), "response": interaction.body or Body()}
+    short = sum(body.size for body in bodies.values()) <= SHORT_BYTES
+    if not short:
+        for part, body in bodies.items():
+            for piece in body.pieces():
+                yield frame({"k": BODY_PIECE, "n": number, "part": part}, piece)
+    event: dict[str, object] = {name: getattr(interaction, name) for name in SENT}
+    event |= {"k": INTERACTION, "n": number, "request": interaction.request_headers, "response": interaction.headers}
+    event["split"] = bodies["request"].size if short else None
+    event["none"] = interaction.body is None
+    yield frame(event, b"".join(body.whole() for body in bodies.values()) if short else b"")
+    for body in bodies.values():
+        body.close()
+
+
+def held_bytes(interaction: Interaction) -> int:
+    """Return the bytes of the bodies of an interaction that are in memory."""
+    bodies = (interaction.request_body, interaction.body)
+    return sum(body.size for body in bodies if body is not None and body.size <= IN_MEMORY)
+
+
+class Arrivals:
+    """Interactions that are arriving."""
+
+    def __init__(self) -> None:
+        self._bodies: dict[tuple[object, object], Body] = {}
+
+    def piece(self, event: Mapping[str, object], data: bytes) -> None:
+        """Take a piece of a body."""
+        self._bodies.setdefault((event["n"], event["part"]), Body()).write(data)
+
+    def interaction(self, event: Mapping[str, object], data: bytes) -> Interaction:
+        """Return an interaction whose frames have all arrived."""
+        interaction = Interaction(**{name: event[name] for name in SENT})  # type: ignore[arg-type]  # our own frame
+        interaction.call = call_id(event["call"])
+        interaction.request_headers, interaction.headers = _listed(event["request"]), _listed(event["response"])
+        number, split = event["n"], event["split"]
+        if isinstance(split, int):
+            interaction.request_body, interaction.body = Body(data[:split]), Body(data[split:])
+        else:
+            interaction.request_body = self._bodies.pop((number, "request"), Body())
+            interaction.body = self._bodies.pop((number, "response"), Body())
+        if event["none"]:
+            interaction.body = None
+        return interaction
+
+
+def _listed(headers: object) -> Headers:
+    return [(str(name), str(value)) for name, value in headers] if isinstance(headers, list) else []

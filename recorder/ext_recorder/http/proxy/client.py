@@ -139,6 +139,7 @@ class Client:
         self._reader = RequestReader()
         self._is_fresh = True  # nothing has been received, or nothing in the tunnel
         self._is_blocked = False  # until the backend can process more
+        self._has_rest = False  # the end of the current request has not arrived
         self._is_tunnel = False
         self.trailers = b""
         self._is_over = False
@@ -181,8 +182,9 @@ class Client:
         self._advance()
 
     def next_request(self) -> None:
-        """Continue with the next request, after the response."""
-        self._reader.begin_next()
+        """Continue after the response: with the rest of its request, or with the next one."""
+        if not self._has_rest:
+            self._reader.begin_next()
         self._is_blocked = False
         self.stream.resume()
         self._advance()
@@ -328,12 +330,12 @@ class Client:
             if event is None:
                 return
             if isinstance(event, h11.Request):
-                self._is_blocked = True
+                self._is_blocked = self._has_rest = True
                 self._begin(event)
             elif self._backend is not None and isinstance(event, h11.Data):
                 self._backend.body(self, bytes(event.data))
             elif self._backend is not None and isinstance(event, h11.EndOfMessage):
-                self._is_blocked = True
+                self._is_blocked, self._has_rest = True, False
                 self.trailers = b"".join(b"%b: %b\r\n" % item for item in event.headers.raw_items())
                 self._backend.end(self)
 

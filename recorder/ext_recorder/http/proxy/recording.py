@@ -15,8 +15,6 @@ from .upstream import Upstream
 from .websocket import CLIENT, SERVER, WebSocketObserver, is_websocket, other_protocol
 
 if TYPE_CHECKING:
-    import ssl
-
     from ext_recorder.http.event_loop import EventLoop
 
     from .certificates import Authority
@@ -176,7 +174,11 @@ class RecordedConnection:
             self._stream.write(b"0\r\n" + client.trailers + b"\r\n")
         if self._request is not None and self._request.interaction.observer is not None:
             self._request.interaction.observer.sent()
-        if self._response is None and self._request is None:  # the response was complete before the request
+        if self._response is None and self._request is None:
+            # The response was complete before the request, whose rest the server has not received.
+            if self._upstream is not None:
+                self._upstream.close()
+            self._upstream = self._stream = None
             client.next_request()
 
     def client_drained(self, client: Client) -> None:
@@ -291,7 +293,8 @@ class RecordedConnection:
         interaction = self._request.interaction
         interaction.peer = self._upstream.address
         if (tls := self._stream.tls) is not None:
-            interaction.tls = _properties(tls, self._upstream.defect)
+            known = {"version": tls.version(), "alpn": tls.selected_alpn_protocol(), "defect": self._upstream.defect}
+            interaction.tls = {name: value for name, value in known.items() if value}
         self._client = client
         self._stream.write(self._upstream.head(self._request.head))
         self._response = ResponseReader(interaction)
@@ -415,9 +418,3 @@ class RecordedConnection:
         self._is_raw = True
         if self._stream is not None:
             self._client.switch(self._from_client)
-
-
-def _properties(tls: ssl.SSLSocket, defect: str) -> dict[str, str]:
-    """Return the properties of a connection that a replay reproduces."""
-    known = {"version": tls.version() or "", "alpn": tls.selected_alpn_protocol() or "", "defect": defect}
-    return {name: value for name, value in known.items() if value}

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ext_recorder.http.event_loop import READ, EventLoop
 from ext_recorder.http.inject.ext_recorder_agent.channel import SOCKET, frame
+from ext_recorder.http.interaction import frames_of, held_bytes
 from ext_sdk.core.wire.json_codec import dumps
 
 from .certificates import Authority, bundle, java_trust_store
@@ -19,7 +20,6 @@ from .client import Entry, accepting
 from .recording import RecordedConnection, RecordingContext, Unrecorded
 from .replaying import ReplayedConnection
 from .streams import Stream
-from .transfer import frames_of, held_bytes
 from .upstream import ParentProxies, Trust, is_listed
 
 if TYPE_CHECKING:

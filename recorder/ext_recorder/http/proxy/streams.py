@@ -99,7 +99,10 @@ class Stream:
         """Send bytes, at once if the peer reads."""
         if self.closed or not data:
             return
-        if self._pending or self._sources or self._handshake:
+        if self._sources:
+            self._sources.append(iter((data,)))
+            return
+        if self._pending or self._handshake:
             self._pending.append(data)
             self._size += len(data)
             return
@@ -247,10 +250,13 @@ class Stream:
             if was_full and not self.is_full and not self.closed:
                 self.handler.drained(self)
         if events & READ and not self.closed and not self._paused:
-            byte = self._first_byte() if self.on_first_byte is not None else None
-            if byte is not None and self.on_first_byte is not None:
+            byte = b""
+            if self.on_first_byte is not None:
+                with suppress(OSError):  # of a failed connection, which the next line reads
+                    byte = self.sock.recv(1, socket.MSG_PEEK)
+            if byte and self.on_first_byte is not None:
                 begin, self.on_first_byte = self.on_first_byte, None
-                begin(byte)
+                begin(byte[0])
             else:
                 self._read()
 
@@ -290,14 +296,6 @@ class Stream:
             if not self._lingers:
                 self.handler.ended(self, error)
             return None
-
-    def _first_byte(self) -> int | None:
-        """Return the next byte that the peer has sent, without reading it; None if there is none yet."""
-        try:
-            data = self.sock.recv(1, socket.MSG_PEEK)
-        except OSError:
-            return None
-        return data[0] if data else None
 
     # --- TLS ---------------------------------------------------------------------------------------------------------
 

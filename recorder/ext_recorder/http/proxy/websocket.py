@@ -15,6 +15,7 @@ import base64
 import binascii
 import json
 from collections import deque
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from wsproto.connection import Connection, ConnectionState, ConnectionType
@@ -200,7 +201,8 @@ class WebSocketPlayer:
             elif "text" in line:
                 self._send(TextMessage(str(line["text"])))
             else:
-                self._send(BytesMessage(_bytes(line.get("base64"))))
+                with suppress(binascii.Error):
+                    self._send(BytesMessage(base64.b64decode(str(line.get("base64") or ""))))
 
     def _peek(self) -> dict[str, object] | None:
         if not self._next and (line := next(self._lines, None)) is not None:
@@ -218,13 +220,6 @@ class WebSocketPlayer:
             self._write(self._parser.send(event))
         except LocalProtocolError:  # it is closed already
             self._is_over = True
-
-
-def _bytes(text: object) -> bytes:
-    try:
-        return base64.b64decode(str(text or ""))
-    except binascii.Error:
-        return b""
 
 
 def _shown(line: dict[str, object]) -> str:
