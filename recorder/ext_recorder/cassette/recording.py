@@ -6,6 +6,7 @@ the HTTP traffic begins with the run, and `started` is the time at which the clo
 
 from __future__ import annotations
 
+import re
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -165,12 +166,16 @@ def files_of(folder: Path) -> list[Path]:
     return [path for path in (*listed, folder / TRAFFIC) if path.is_file()]
 
 
+_OWN_PORT = re.compile(r"(mcp-(?:127\.0\.0\.1|localhost))-\d+(?:-mcp)?")
+
+
 class Part(NamedTuple):
     """Cassette of a recording, or a cassette of its own.
 
     Attributes:
         path: the file.
-        name: name of the child; "" of a cassette of its own.
+        name: name of the child, without the port of a server on loopback, which is another one in each run; "" of a
+            cassette of its own.
         label: path within the folder, for messages.
         started: time of the recording at which its clock begins, in seconds.
     """
@@ -215,7 +220,7 @@ def opened(path: Path) -> Recorded:
         for cassette, started in child.sessions():
             file = path / cassette
             zero = _seconds_after(header, file) if started is None else started
-            parts.append(Part(file, child.name, cassette, zero))
+            parts.append(Part(file, _OWN_PORT.sub(r"\1", child.name), cassette, zero))
     return Recorded(path, header, tuple(parts), path / TRAFFIC if (path / TRAFFIC).is_file() else None)
 
 

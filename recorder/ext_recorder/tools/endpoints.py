@@ -167,6 +167,17 @@ def _rpc_method(item: Interaction) -> str:
     return f"{item.method} of the session" if has_session else ""
 
 
+def outcome_of(item: Interaction) -> tuple[str, bool]:
+    """Return the outcome of a request in a few words, and True if it failed.
+
+    A client that stops reading, as one of a watch does when it has seen enough, has not failed.
+    """
+    status = f"{item.status} {item.reason}".strip() if item.status else "no response"
+    if item.error is not None and not (item.cut and 0 < item.status < _FAILED):
+        return str(item.error.get("type") or status), True
+    return status, not 0 < item.status < _FAILED
+
+
 def header_of(headers: Headers, name: str) -> str:
     """Return the value of a header in lower case; "" if it is missing."""
     return next((value.lower() for key, value in headers if key.lower() == name), "")

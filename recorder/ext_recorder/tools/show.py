@@ -46,7 +46,6 @@ _RED, _YELLOW, _DIM, _NORMAL = "\x1b[31m", "\x1b[33m", "\x1b[2m", "\x1b[0m"
 _ARROWS = {"in": "→", "out": "←", "err": "!"}
 _MARKS = {"http": "⇄", "error": "✗", "failure": "✗", "stderr": "!", "junk": "?"}
 _COLORS = {"error": _RED, "failure": _RED, "stderr": _DIM, "junk": _YELLOW, "signal": _YELLOW}
-FAILED = 400  # the first status that is an error
 _LANE_WIDTH = 24
 _LABEL_WIDTH = 22  # most methods with their ids
 
@@ -164,7 +163,7 @@ def _requests(path: Path, redactor: Redactor) -> Iterator[tuple[str, Entry]]:
     """Yield the HTTP requests of a recording, each with its response."""
     from ext_recorder.http.reader import interactions
 
-    from .endpoints import Endpoints, chat_of, content_of, summary
+    from .endpoints import Endpoints, chat_of, content_of, outcome_of, summary
 
     endpoints = Endpoints(interactions(path))
     for item in interactions(path):
@@ -173,8 +172,7 @@ def _requests(path: Path, redactor: Redactor) -> Iterator[tuple[str, Entry]]:
         subject = chat.model if chat else endpoint.subject
         body = (content_of(item.headers, item.body) or b"").decode("utf-8", "replace")
         text = f"{chat.asked} ⇒ {chat.answered}" if chat else summary([{"text": body}])
-        failed = item.error is not None or not 0 < item.status < FAILED
-        status = str((item.error or {}).get("type") or f"{item.status} {item.reason}".strip())
+        status, failed = outcome_of(item)
         label = f"{endpoint.method} {subject}".rstrip()
         entry = Entry(Mark("open", item.time, "in"), "error" if failed else "http", label)
         entry.text, entry.payload = redactor.redact_text(f"{status}  {text}"), redactor.redact_text(body)

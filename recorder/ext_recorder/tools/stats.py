@@ -115,7 +115,7 @@ def _of_traffic(path: Path, *, subjects: bool) -> list[MethodStats]:
     from ext_recorder.http.reader import interactions
     from ext_recorder.http.traffic_counts import traffic_of
 
-    from .endpoints import Endpoints
+    from .endpoints import Endpoints, outcome_of
 
     sums: dict[tuple[str, str], MethodStats] = {}
     redactor = Redaction().redactor()
@@ -129,7 +129,7 @@ def _of_traffic(path: Path, *, subjects: bool) -> list[MethodStats]:
         stats.count += 1
         stats.asked += item.request_body.size if item.request_body else 0
         stats.answered += item.body.size if item.body else 0
-        stats.errors += item.error is not None or item.status >= _FAILED
+        stats.errors += outcome_of(item)[1]
         stats.input_tokens += traffic.input_tokens
         stats.output_tokens += traffic.output_tokens
         if item.status:
@@ -137,9 +137,6 @@ def _of_traffic(path: Path, *, subjects: bool) -> list[MethodStats]:
         else:
             stats.open += 1
     return list(sums.values())
-
-
-_FAILED = 400  # the first status that is an error
 
 
 def _of_cassette(path: Path, name: str, *, subjects: bool) -> list[MethodStats]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from ext_recorder.http.interaction import ENCODINGS, decoded
 from ext_recorder.http.reader import open_document
 from ext_recorder.protocols.dialect import id_key
-from ext_recorder.tools.endpoints import Endpoints, chat_of
+from ext_recorder.tools.endpoints import Endpoints, chat_of, outcome_of
 from ext_sdk.core.wire.errors import MessageError
 from ext_sdk.core.wire.json_codec import dumps, loads
 
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 LARGEST_BYTES = 64_000_000
 
 _BINARY_SHOWN = 750_000  # bytes of a body that is not text, kept for images
-_FAILED = 400  # the first status that is an error
 _TEXTUAL = re.compile(rb"[^\x00-\x08\x0e-\x1a\x1c-\x1f]*")
 
 
@@ -92,11 +91,10 @@ class Traffic:
             name = "services" if endpoint.role == "service" else endpoint.server
             lane = self.lanes.setdefault((endpoint.role, name), len(self.lanes))
             redact, error = self._redact, item.error or {}
-            failed = item.error is not None or not item.status
-            outcome = f"{item.status} {item.reason}".strip() if item.status else "no response"
+            outcome, failed = outcome_of(item)
             request = _message(bodies, f"{item.method} {item.uri}", item.request_headers, item.request_body, redact)
             if item.status:
-                first = f"HTTP/{item.http_version} {outcome}"
+                first = f"HTTP/{item.http_version} {item.status} {item.reason}".rstrip()
                 first += " (the child did not read all of the body)" if item.cut else ""
                 response = _message(bodies, first, item.headers, item.body, redact)
             else:
@@ -109,8 +107,8 @@ class Traffic:
                 source=source + lane,
                 number=number,
                 parent=spans.of(item)[0],
-                status="error" if failed or item.status >= _FAILED else "ok",
-                outcome=str(error.get("type") or outcome) if failed else outcome,
+                status="error" if failed else "ok",
+                outcome=outcome,
                 stream="out",
                 conn=1,
                 client=redact(item.client),

@@ -14,6 +14,7 @@ from ext_recorder.cassette.recording import (
     encode_header,
     files_of,
     is_recording,
+    opened,
     read_header,
 )
 from ext_recorder.errors import CassetteError
@@ -34,6 +35,14 @@ def test_a_header_is_read_as_it_was_written(tmp_path: Path) -> None:
     (child,) = read.children
     assert (child.name, child.command, child.cassettes) == (CHILD.name, CHILD.command, CHILD.cassettes)
     assert list(child.sessions()) == [("children/shell.yaml", 0.25), ("children/shell-2.yaml", 1.5)]
+
+
+def test_servers_on_loopback_are_one_child_at_any_port(tmp_path: Path) -> None:
+    servers = [Child(f"mcp-127.0.0.1-{port}", (), [f"children/{port}.yaml"], [1.0]) for port in (40001, 40002)]
+    (tmp_path / HEADER).write_text(encode_header(RUN._replace(children=(*servers, CHILD))))
+    parts = opened(tmp_path).parts
+    assert [part.name for part in parts] == ["mcp-127.0.0.1", "mcp-127.0.0.1", "shell", "shell"]
+    assert [part.started for part in parts] == [1.0, 1.0, 0.25, 1.5]
 
 
 def test_the_time_of_a_start_may_be_unknown(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import json
 import pytest
 
 from ext_recorder.http.interaction import Body, Interaction
-from ext_recorder.tools.endpoints import Endpoints, chat_of, parts_of, summary, text_of
+from ext_recorder.tools.endpoints import Endpoints, chat_of, outcome_of, parts_of, summary, text_of
 
 JSON_TYPE = [("Content-Type", "application/json")]
 SSE, LINES = "text/event-stream", "application/x-ndjson"
@@ -223,6 +223,19 @@ def test_other_bodies_do_not_fail(body: str) -> None:
     item.request_body = Body(body.encode())
     chat = chat_of(item)
     assert (chat is None) == (body in {"", "x", "[1"})
+
+
+def test_a_client_that_ends_a_watch_has_not_failed() -> None:
+    item = asked("https://k/api/v1/pods?watch=1", method="GET")
+    assert outcome_of(item) == ("200 OK", False)
+    item.error, item.cut = {"type": "GaveUp"}, True
+    assert outcome_of(item) == ("200 OK", False)
+    item.cut = False
+    assert outcome_of(item) == ("GaveUp", True)
+    item.error, item.status = None, 0
+    assert outcome_of(item) == ("no response", True)
+    item.status, item.reason = 404, "Not Found"
+    assert outcome_of(item) == ("404 Not Found", True)
 
 
 K8S = "https://10.0.0.1:6443"
