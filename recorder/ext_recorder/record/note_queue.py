@@ -283,14 +283,18 @@ class NoteQueue:
         """Send the remaining notes, and wait until the cassette is written."""
         if self._ended:
             return Report(ok=False, text="")
+        self.drain()
+        report = self._end(0.0 if self.backlog else FINISH_S)
+        return report if report.ok else Report(ok=False, text=f"the recording is not complete: {report.text}")
+
+    def drain(self) -> None:
+        """Wait until the writer process has received all notes, or does not read."""
         room = poll()
         room.register(self.pipe, POLLOUT)
         while (self.fresh or self.backlog) and (room.poll(STALL_S * 1_000) or not self.stalled()):
             self.write()
             while self.fresh and not self.backlog:
                 self.flush()
-        report = self._end(0.0 if self.backlog else FINISH_S)
-        return report if report.ok else Report(ok=False, text=f"the recording is not complete: {report.text}")
 
     def forget(self) -> None:
         """Detach a forked copy of this process from the writer process, which belongs to the original."""

@@ -347,7 +347,10 @@ class StdioProxy:
     # --- The recording ------------------------------------------------------------------------------------------------
 
     def _keep_files(self, changes: bytes) -> None:
-        self._queue.keep(monotonic() - self.started, FILES, changes)
+        queue = self._queue
+        queue.keep(monotonic() - self.started, FILES, changes)
+        if queue.journal.full and queue.on and not self._wire.paused:  # a kill would lose them, and what follows
+            queue.drain()
 
     def _note(self, kind: str, what: int | str) -> None:
         self._queue.keep(monotonic() - self.started, kind, what)

@@ -66,7 +66,10 @@ def start(session: RecordingConfig, child: int) -> NoteQueue:
         writer = NO_PROCESS
     if writer == 0:
         try:
-            guard = _open_guard(child)
+            guard = NO_GUARD
+            if child != NO_PROCESS:  # a pidfd of Linux: readable after the child's exit, and used to kill it
+                with contextlib.suppress(OSError, AttributeError):
+                    guard = os.pidfd_open(child)
             detach_writer({batches, report_in, guard} | ({held} if held is not None else set()))
             outcome = _write(session, unpacked(batches, journal), held)
             if outcome is None:
@@ -82,16 +85,6 @@ def start(session: RecordingConfig, child: int) -> NoteQueue:
     if held is not None:
         os.close(held)
     return NoteQueue(writer, batches_in, report, session.partial, journal)
-
-
-def _open_guard(child: int) -> int:
-    """Return a file that is readable after the child's exit, and that can be used to kill it (a pidfd of Linux)."""
-    if child == NO_PROCESS:
-        return NO_GUARD
-    try:
-        return os.pidfd_open(child)
-    except (OSError, AttributeError):
-        return NO_GUARD
 
 
 def _terminate_orphan(guard: int) -> None:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 import stat
 from contextlib import contextmanager, suppress
-from time import time_ns
+from time import monotonic, time_ns
 from typing import TYPE_CHECKING, NamedTuple
 
 from ext_recorder.cassette.git_patch import (
@@ -44,7 +44,9 @@ if TYPE_CHECKING:
 CHILD = "."  # the working directory of the child, as a folder of patches
 SKIPPED = frozenset((".git", "__pycache__"))
 MOST_FILES = 20_000
-MOST_BYTES = 16 * 1024 * 1024  # of a changed file
+MOST_BYTES = 4 * 1024 * 1024  # of a changed file; secrets are searched in all of it
+# Comparisons that take longer are made less often: after ten times as long, and before each response.
+SLOW_S, RARELY = 0.05, 10
 # Of the files whose content is kept so that changes can be shown as lines; of others, only the id is kept.
 TEXT_BYTES, ALL_TEXT_BYTES = 1024 * 1024, 64 * 1024 * 1024
 # Age of a file that cannot have been changed since it was read without a new time: clocks of file systems are coarse.
@@ -243,6 +245,7 @@ class WorkspaceTracker:
             self._snapshots[CHILD] = self._snapshot(CHILD)
         self._rest = {"in": b"", "out": b""}
         self._open: set[bytes] = set()
+        self._noted = self._took = 0.0  # time of the last comparison, and its duration, in seconds
 
     def observe(self, stream: str, data: bytes) -> None:
         """Note changes before bytes of the session are forwarded: before requests and responses, and the end of output.
@@ -279,8 +282,10 @@ class WorkspaceTracker:
                     self._snapshots.pop(CHILD, None)  # the session has a workspace of its own
                     self._add(folder)
             return
-        self.note()
-        if stream == "out" and kind == "response":
+        is_response = stream == "out" and kind == "response"
+        if is_response or self._took < SLOW_S or monotonic() - self._noted > RARELY * self._took:
+            self.note()
+        if is_response:
             self._open.discard(id)
 
     def _add(self, folder: str) -> None:
@@ -300,9 +305,12 @@ class WorkspaceTracker:
         """Note what has changed since the last time."""
         import marshal
 
+        begun = monotonic()
         for snapshot in self._snapshots.values():
             if (changes := snapshot.changes()) is not None and self.keep:
                 self.keep(marshal.dumps(changes))
+        self._noted = monotonic()
+        self._took = self._noted - begun
 
 
 def tracker_of(files: str, cassette: str, folders: Iterable[str] = ()) -> WorkspaceTracker:
@@ -419,10 +427,15 @@ class _Target:
         found = self._entry(patch.old or patch.new)
         if self._is_done(patch, found):
             return
-        if not patch.old:
-            found = self._nothing(patch, found)
-        elif found is None:
+        if found is None and patch.old:
             raise _Refused(f"{patch.old}: it does not exist")
+        if found is None:
+            found = Entry(patch.new_mode or FILE, b"")
+        elif not patch.old:
+            expected = b"".join(line for hunk in patch.hunks for line in hunk.new)
+            if patch.binary or without_numbers(self._neutral(found.content or b"")) != without_numbers(expected):
+                raise _Refused(f"{patch.new}: it exists already, with other content")
+            found = Entry(found.mode, b"")
         elif (found.mode == LINK) is not ((patch.old_mode or found.mode) == LINK):
             raise _Refused(f"{patch.old}: expected {_kind(patch.old_mode)}, found {_kind(found.mode)}")
         content = patched(patch, found.content or b"", self._neutral, self._live)
@@ -437,15 +450,6 @@ class _Target:
             self._changed[patch.old] = None
         if patch.new:
             self._changed[patch.new] = entry
-
-    def _nothing(self, patch: FilePatch, found: Entry | None) -> Entry:
-        """Return the empty file that a new one is made from. Raises _Refused if it exists with other content."""
-        if found is None:
-            return Entry(patch.new_mode or FILE, b"")
-        expected = b"".join(line for hunk in patch.hunks for line in hunk.new)
-        if patch.binary or without_numbers(self._neutral(found.content or b"")) != without_numbers(expected):
-            raise _Refused(f"{patch.new}: it exists already, with other content")
-        return Entry(found.mode, b"")
 
     def _is_done(self, patch: FilePatch, found: Entry | None) -> bool:
         """Return True if the file is already as it is after the patch: the host may have changed it."""
