@@ -58,6 +58,16 @@ class Child:
             yield cassette, self.started[number] if number < len(self.started) else None
 
 
+def with_sessions(recorded: Sequence[Child], new: Sequence[Child]) -> tuple[Child, ...]:
+    """Return the children of a recording with further sessions."""
+    joined = {(child.name, child.command): child for child in recorded}
+    for child in new:
+        known = joined.pop((child.name, ()), None) or joined.get((child.name, child.command)) or Child(child.name)
+        cassettes = (*known.cassettes, *child.cassettes)
+        joined[child.name, child.command] = Child(child.name, child.command, cassettes, known.started)
+    return tuple(joined.values())
+
+
 class RunHeader(NamedTuple):
     """Header of a recording.
 

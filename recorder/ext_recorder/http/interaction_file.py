@@ -121,6 +121,14 @@ class InteractionFile:
             at = late.pop()[1]
             yield at, self.load(at)
 
+    def in_order(self) -> Iterator[tuple[int, Interaction]]:
+        """Yield interactions with their offsets, in the order of the file: that in which they ended."""
+        at = self.frame.begin
+        while at < self.frame.end:
+            interaction, following = self._read(at)
+            yield at, interaction
+            at = following
+
     @property
     def addresses(self) -> AbstractSet[str]:
         """Return the addresses of all servers."""

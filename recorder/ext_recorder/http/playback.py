@@ -174,9 +174,7 @@ class Playback:
 
     def respond(self, request: Interaction, call: Call) -> PlayedResponse | None:
         """Return the response to a request; None if the recorded server did not respond while the client waited."""
-        with contextlib.suppress(ValueError):  # unchanged if it can not be sanitized
-            self.cleaner.interaction(request)
-        recorded = self._store.take(Subject(request, self._store.matching), call)
+        recorded = self.find(request, call)
         if isinstance(recorded, str):
             self._miss(recorded, call)
             return PlayedResponse(iter([refusal(recorded, request.method)]), end=False)
@@ -185,6 +183,16 @@ class Playback:
             text = f"{request.method} {request.uri}: the connection became one of {name}, which was not recorded"
             self._miss(text, call)
             return PlayedResponse(iter([refusal(text, request.method)]), end=False)
+        return self.played(request, recorded)
+
+    def find(self, request: Interaction, call: Call) -> Interaction | str:
+        """Return the recorded interaction of a request, which is sanitized; or the reason why there is none."""
+        with contextlib.suppress(ValueError):  # unchanged if it can not be sanitized
+            self.cleaner.interaction(request)
+        return self._store.take(Subject(request, self._store.matching), call)
+
+    def played(self, request: Interaction, recorded: Interaction) -> PlayedResponse | None:
+        """Return the response of a recorded interaction; None if the server did not respond while the client waited."""
         self.count += 1
         if self._paths is not None:
             self._paths.observe(recorded, request)

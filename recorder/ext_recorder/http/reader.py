@@ -146,23 +146,24 @@ class RecoveredTraffic(NamedTuple):
         kept: number of interactions.
         dropped: bytes of an interaction that was cut off.
         unknown: what the file does not have, because its end is missing.
+        unanswered: requests without a response that were removed.
     """
 
     kept: int
     dropped: int = 0
     unknown: str = ""
+    unanswered: int = 0
 
 
 AT_END = "host names, TLS properties, clock readings, calls of the host, kubeconfig"
 
 
-def recover_traffic(
-    partial: Path, path: Path, *, replace: bool = False, may_be_empty: bool = False
-) -> RecoveredTraffic:
+def recover_traffic(partial: Path, path: Path, *, replace: bool = False, of_run: bool = False) -> RecoveredTraffic:
     """Rename a partial file to its final name. An interaction that was cut off is removed, and a missing end is added.
 
     Args:
-        may_be_empty: a file without a complete interaction is recovered, too.
+        of_run: it is of a run. It may have no complete interaction. Requests that got no response before the end are
+            removed: on replay, they are errors at once, and their programs do not wait.
 
     Raises:
         UsageError: the final name exists.
@@ -178,10 +179,12 @@ def recover_traffic(
         try:
             recovered = _completed(partial)
         except Unreadable:
-            if not may_be_empty:
+            if not of_run:
                 problem = "no complete interaction: there is nothing to recover"
                 raise CassetteError(partial, 0, problem, RECORD) from None
             recovered = _emptied(partial)
+        if of_run:
+            recovered = recovered._replace(unanswered=_remove_unanswered(partial))
         document = open_document(partial)
         kept = len(document.interactions)
         if document.file is not None:
@@ -191,6 +194,8 @@ def recover_traffic(
     return recovered._replace(kept=kept)
 
 
+HEAD = ("recorder", "recorded", "epoch", "seed", "bindings", "deterministic")  # members before the interactions
+GAVE_UP = "GaveUp"  # type of the error of a request whose client did not wait, or was ended
 RECORD = "record the session again, and remove this file"
 
 
@@ -203,6 +208,31 @@ def _completed(partial: Path) -> RecoveredTraffic:
         if index.end == file.frame.begin:
             raise Unreadable
         return _with_end(partial, index, file.frame.end - index.end)
+
+
+def _remove_unanswered(partial: Path) -> int:
+    """Remove the requests that waited for a response when everything ended. Return their number."""
+    with InteractionFile(partial) as file:
+        end, count = file.frame.end, 0
+        for at, interaction in file.in_order():
+            is_open = interaction.error is not None and interaction.error.get("type") == GAVE_UP
+            end, count = (end if count else at, count + 1) if is_open else (file.frame.end, 0)
+        if not count:
+            return 0
+        values = {name: value for name, value in file.frame.values.items() if name not in {*HEAD, "http", "version"}}
+        if end == file.frame.begin:
+            end = 0
+    if not end:
+        _emptied(partial)
+        return count
+    for _ in range(2):  # the second time with an index of what is left
+        with InteractionFile(partial) as file:
+            index = file.scan() if file.frame.end == end else Index(end)
+        with partial.open("r+b") as changed:
+            changed.truncate(end)
+            changed.seek(end)
+            changed.write(end_of(values, index))
+    return count
 
 
 def _emptied(partial: Path) -> RecoveredTraffic:

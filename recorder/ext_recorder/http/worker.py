@@ -16,14 +16,17 @@ from ext_recorder.protocols.dialect import DIALECTS
 from .capture import attribute_calls
 from .event_loop import EventLoop
 from .kubeconfig import KubeconfigTemplate
-from .reader import open_document
+from .reader import HEAD, open_document
 from .sanitizer import Sanitizer
 from .server import serve
+from .traffic_counts import Traffic
 from .worker_context import KUBECONFIG, WHOLE, WorkerOutcome
 from .writer import Writer, without_clients
 
+SHOWN = 10  # messages that were replayed differently
+
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Collection, Iterable, Mapping
 
     from ext_recorder.messages.redaction import Redaction
 
@@ -31,6 +34,7 @@ if TYPE_CHECKING:
     from .interaction import Call
     from .interaction_store import Learner
     from .proxy.service import ProxyOptions
+    from .reader import Document
     from .request_matching import RequestRules
     from .worker_context import Origin, WorkerContext
 
@@ -200,6 +204,95 @@ def replay(
     traffic = {endpoint: tuple(map(tuple, each)) for endpoint, each in counts.items()}
     remarks = [*_unseen(sorted(playback.programs)), *_passed(playback.passed)]
     return WorkerOutcome(not lines, [f"{path}: {line}" for line in lines], remarks, traffic)
+
+
+def extend(
+    context: WorkerContext,
+    recorded: Path,
+    path: Path,
+    bind: Mapping[str, str],
+    redaction: Redaction,
+    *,
+    matching: RequestRules,
+    proxy: ProxyOptions,
+) -> WorkerOutcome:
+    """Respond until the session is over, and record requests without a response, in a copy of the file.
+
+    Args:
+        recorded: the file.
+        path: the copy; it is not made if there are no such requests.
+
+    Raises:
+        RecorderError, OSError: a file can't be read, or written.
+    """
+    without_clients()
+    from .capture import TrafficCapture
+    from .interaction_store import InteractionStore
+    from .playback import Playback
+    from .proxy.service import extend_requests
+    from .request_matching import PathPairs
+
+    document = open_document(recorded)
+    redactor = redaction.redactor()
+    kubeconfig = KubeconfigTemplate(os.environ)
+    for credential in kubeconfig.credentials:
+        redactor.add("kubeconfig", credential)
+    neutral = {name: str(value) for name, value in document.mapping("bindings").items()}
+    bindings = ReplayBindings(neutral, bind, os.environ.get("HOME", ""))
+
+    def clean(data: bytes) -> bytes:
+        return bindings.to_placeholders(redactor.redact(data))
+
+    writer = Writer(path)
+    writer.head({name: document.values[name] for name in HEAD if name in document.values})
+    latest = 0.0
+    for interaction in document.interactions or (each for _, each in document.file or ()):
+        writer.append(interaction)
+        latest = max(latest, interaction.time + interaction.elapsed)
+    copied, started = writer.count, time.monotonic() - latest
+    servers = document.mapping("servers")
+    store = InteractionStore(document.file or document.interactions, {}, servers, matching)
+    cleaner = Sanitizer(clean, redactor.replacements)
+    paths = PathPairs(matching.path)
+    live = Sanitizer(lambda data: paths.to_live(bindings.to_live(data, json=False)))
+    playback = Playback(store, document.mapping("hosts"), cleaner, live, paths)
+    capture = TrafficCapture(writer, cleaner, started)
+    loop = EventLoop()
+    end = extend_requests(loop, proxy, context.folder, playback, store, capture=capture, started=started)
+    context.ready(document.text("seed"), 0, [])
+    received = serve(loop, context.listener, context.control, playback, end)
+    values = _extended(document, capture, redactor.fired)
+    if outline := clean(kubeconfig.of({*capture.addresses, *store.addresses}).encode()).decode():
+        values = {"kubeconfig": outline} | {name: value for name, value in values.items() if name != "kubeconfig"}
+    if received != WHOLE:
+        writer.leave(values)
+        if not received:
+            rmtree(context.folder, ignore_errors=True)
+        return WorkerOutcome(ok=False, lines=[])  # the run reports it
+    writer.finish(values, [])
+    added = writer.count - copied
+    if not added:
+        path.unlink()
+    counts = store.traffic()
+    for place, count in capture.traffic.items():
+        before, played, absent = counts.get(place, (Traffic(), Traffic(), Traffic()))
+        counts[place] = (before + count, played, absent)
+    traffic = {endpoint: tuple(map(tuple, each)) for endpoint, each in counts.items()}
+    lines = [f"not recorded: {problem}" for problem in capture.problems]
+    lines += playback.misses[:SHOWN]
+    done = [f"recorded: {added} new request{'' if added == 1 else 's'}"] if added else []
+    return WorkerOutcome(not lines, [*lines, *done], [*_unseen(capture.programs), *_passed(playback.passed)], traffic)
+
+
+def _extended(document: Document, capture: TrafficCapture, redacted: Iterable[str]) -> dict[str, object]:
+    """Return the members after the interactions of a file and of what was added to it."""
+    values = {name: value for name, value in document.values.items() if name not in {*HEAD, "http", "version"}}
+    values["servers"] = {**document.mapping("servers"), **capture.servers}
+    # The last member is "redacted": a file without it is incomplete.
+    for name, new in (("unrecorded", capture.problems), ("programs", capture.programs), ("redacted", redacted)):
+        old = values.pop(name, None)
+        values[name] = list(dict.fromkeys([*(old if isinstance(old, list) else []), *new]))
+    return values
 
 
 def _unseen(programs: list[str]) -> list[str]:

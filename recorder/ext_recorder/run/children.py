@@ -99,7 +99,7 @@ class Children:
     def __init__(self, options: ChildOptions, recorded: Sequence[Child] | None) -> None:
         self._options = options
         self._recorded = recorded
-        self._recording = self._folder = ""
+        self._recording = self._folder = self._new = ""
         self.servers: list[Child] = []
         self.server_lines: list[str] = []
 
@@ -120,6 +120,7 @@ class Children:
         *,
         files: Collection[str] = (),
         own: Mapping[str, Mapping[str, str]] = {},
+        extended: str = "",
     ) -> None:
         """Write the file of the session, and the shims.
 
@@ -130,17 +131,20 @@ class Children:
             variables: of the command; gets the one that names the session.
             files: the children whose changed files are recorded, in the workspaces that their requests name.
             own: of children whose variables are others.
+            extended: folder of the new recording, for sessions that the recording does not have; "" to refuse these.
         """
         from ext_recorder.cassette.recording import CASSETTES
 
         self._folder, self._recording = folder, os.path.abspath(recording)  # noqa: PTH100
+        self._new = os.path.abspath(extended or recording)  # noqa: PTH100
         variables[VARIABLE] = folder
         recorded: dict[str, list[str]] = {}
         for child in self._recorded or ():
             recorded.setdefault(child.name, []).extend(f"{self._recording}/{path}" for path in child.cassettes)
         session = {
             "recorded": None if self._recorded is None else recorded,
-            "cassettes": f"{self._recording}/{CASSETTES}",
+            "cassettes": f"{self._new}/{CASSETTES}",
+            "extends": bool(extended),
             "commands": {name: list(command) for name, command in commands.items()},
             "real": list(self._options.real),
             "only": list(self._options.only),
@@ -193,9 +197,9 @@ class Children:
         lines, starts = [], _lines(f"{self._folder}/{file}")
         zeros = {str(start["cassette"]): float(str(start["zero"])) - began for start in starts if "zero" in start}
         for start in starts:
-            if "name" not in start:
-                continue
             name, cassette = str(start.get("name")), str(start.get("cassette"))
+            if "name" not in start or not os.path.abspath(cassette).startswith(f"{self._new}/"):  # noqa: PTH100
+                continue
             if problem := _completed(cassette, start.get("pid")):
                 lines.append(f"child {name}: {problem}")
             lines += [
@@ -209,15 +213,19 @@ class Children:
             Child(
                 name,
                 command,
-                [os.path.relpath(cassette, self._recording) for cassette in cassettes],
+                [os.path.relpath(cassette, self._new) for cassette in cassettes],
                 [zeros[cassette] for cassette in cassettes] if zeros.keys() >= set(cassettes) else (),
             )
             for (name, command), cassettes in found.items()
         ]
         return children, lines
 
-    def replayed(self) -> tuple[bool, list[str]]:
-        """Return True if the replay did not differ from the recording, and lines for the summary."""
+    def replayed(self, *, completely: bool = True) -> tuple[bool, list[str]]:
+        """Return True if the replay did not differ from the recording, and lines for the summary.
+
+        Args:
+            completely: all recorded sessions have to be replayed.
+        """
         claimed = set(os.listdir(f"{self._folder}/{CLAIMS}"))  # noqa: PTH208
         starts = _lines(f"{self._folder}/{STARTS}")
         problems = [str(start["problem"]) for start in starts if "problem" in start]
@@ -228,7 +236,8 @@ class Children:
             if isinstance(differences := line.get("told"), list):
                 label = os.path.relpath(str(line.get("cassette")), self._recording)
                 told[str(line.get("session"))] = [f"{label}: {text}" for text in differences]
-        began = [str(start["cassette"]) for start in starts if "cassette" in start]
+        began = [str(start["cassette"]) for start in starts if "cassette" in start and "name" in start]
+        began = [cassette for cassette in began if completely or not cassette.startswith(f"{self._new}/")]
         problems += [f"{cassette}: could not be replayed" for cassette in began if cassette not in begun]
         ranks = zip_longest(*told.values(), fillvalue="")  # the first of each session, before the second of any
         problems += [text for rank in ranks for text in rank if text]
@@ -241,7 +250,7 @@ class Children:
         problems += [
             f"{file}: no child {name} has replayed this session"
             for file, name in sessions.items()
-            if file not in claimed
+            if completely and file not in claimed
         ]
         lines = problems[:SHOWN]
         if len(problems) > SHOWN:
@@ -351,24 +360,33 @@ def join(name: str, command: Sequence[str], passed: int) -> Start | None:
     recorded: Mapping[str, list[str]] | None = session["recorded"]
     if session["only"] and name not in session["only"]:
         return Start("run", name, command)
-    if recorded is not None and (name in session["real"] or name not in recorded):
+    is_new = recorded is not None and name not in recorded and not session["extends"]
+    if is_new or (recorded is not None and name in session["real"]):
         return Start("run", name, command)
     values = {option: _texts(value) for option, value in session["values"].items()}
     # The host may have removed a variable of --redact.
     rules = values.get("redact", ())
     values["redact"] = tuple(rule for rule in rules if not rule.isidentifier() or rule in os.environ)
-    if recorded is None:
-        if name in session["workspaces"] or name in session["files"]:
-            values["files"] = ("sessions" if name in session["workspaces"] else "",)
-        return Start("record", name, command, cassette=f"{session['cassettes']}/{name}.yaml", values=values)
-    values |= {"report": (f"{folder}/{REPORT}",), "quiet": ("",)}
+    if recorded is None or name not in recorded:
+        return _recording(session, name, command, values)
     try:
         claim = Claim(folder, name, _of_command(name, recorded[name], Live(command, passed=passed)))
-        _append(f"{folder}/{STARTS}", {"name": name, "cassette": claim.cassette})
-        return Start("replay", name, command, cassette=claim.cassette, values=values, claim=claim)
     except UsageError as error:
+        if session["extends"]:
+            return _recording(session, name, command, values)
         _append(f"{folder}/{STARTS}", {"name": name, "problem": str(error)})
         raise
+    values |= {"report": (f"{folder}/{REPORT}",), "quiet": ("",)}
+    _append(f"{folder}/{STARTS}", {"name": name, "cassette": claim.cassette})
+    return Start("replay", name, command, cassette=claim.cassette, values=values, claim=claim)
+
+
+def _recording(
+    session: Mapping[str, Any], name: str, command: Sequence[str], values: Mapping[str, tuple[str, ...]]
+) -> Start:
+    if name in session["workspaces"] or name in session["files"]:
+        values = {**values, "files": ("sessions" if name in session["workspaces"] else "",)}
+    return Start("record", name, command, cassette=f"{session['cassettes']}/{name}.yaml", values=values)
 
 
 def started(name: str, cassette: str) -> None:

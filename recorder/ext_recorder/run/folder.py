@@ -66,7 +66,12 @@ class RecordingFolder:
             UsageError: the folder has other files, or is a file.
             OSError: the last step can't be completed.
         """
-        self._complete_rename()
+        previous = _with_suffix(self.path, PREVIOUS)
+        if is_recording(self.partial):
+            with suppress(CassetteInUse), held(self.partial):  # in use: its recorder is just renaming it
+                self.publish()
+        elif not self.path.exists() and is_recording(previous):
+            previous.rename(self.path)
         if is_recording(self.path):
             return True
         if self.path.is_dir() and not any(self.path.iterdir()):
@@ -141,14 +146,6 @@ class RecordingFolder:
     def header(self) -> RunHeader:
         """Return the header. Raises CassetteError."""
         return read_header(self.path)
-
-    def _complete_rename(self) -> None:
-        previous = _with_suffix(self.path, PREVIOUS)
-        if is_recording(self.partial):
-            with suppress(CassetteInUse), held(self.partial):  # in use: its recorder is just renaming it
-                self.publish()
-        elif not self.path.exists() and is_recording(previous):
-            previous.rename(self.path)
 
     def _write(self, name: str, header: RunHeader) -> None:
         previous = self.path / HEADER
@@ -259,9 +256,8 @@ def recover(partial: Path, path: Path, *, replace: bool = False) -> list[str]:
             times = [file.stat().st_mtime for file in partial.rglob("*") if file.is_file()]
             header = header._replace(seconds=round(max(times) - (partial / STARTED).stat().st_mtime, 3))
         missing = ["the exit code"] if header.exit == UNKNOWN else []
-        kept = _recover_traffic(partial, missing)
+        kept, endpoints = _recover_traffic(partial, missing)
         children = _recover_children(partial, header.children, missing)
-        endpoints = _endpoints(partial / TRAFFIC)
         missing.append("what the command did after that")
         target.finish(
             header._replace(children=tuple(children), endpoints=endpoints, recovered=f"missing: {'; '.join(missing)}")
@@ -272,24 +268,33 @@ def recover(partial: Path, path: Path, *, replace: bool = False) -> list[str]:
     return [f"{path}: {' and '.join(counts)} kept", *(f"missing: {text}" for text in missing)]
 
 
-def _recover_traffic(folder: Path, missing: list[str]) -> int:
-    """Complete the file of HTTP traffic. Return the number of its interactions."""
+def _recover_traffic(folder: Path, missing: list[str]) -> tuple[int, dict[str, dict[str, int]]]:
+    """Complete the file of HTTP traffic. Return the number of its interactions, and the counts of each server."""
+    from ext_recorder.http.interaction import CONNECT
     from ext_recorder.http.reader import open_document, recover_traffic
+    from ext_recorder.http.traffic_counts import Traffic, endpoint_of, traffic_of
 
     path = folder / TRAFFIC
     if not path.exists():
         if not partial_of(path).exists():
             raise CassetteError(folder, 0, f"expected {TRAFFIC} or {TRAFFIC}{PARTIAL}", REMOVE)
-        found = recover_traffic(partial_of(path), path, may_be_empty=True)
+        found = recover_traffic(partial_of(path), path, of_run=True)
         if found.dropped:
             missing.append(f"the end of an interaction, {found.dropped} bytes")
+        if found.unanswered:
+            missing.append(f"the responses to {found.unanswered} request{'' if found.unanswered == 1 else 's'}")
         if found.unknown:
             missing.append(f"of the HTTP traffic: {found.unknown}")
     document = open_document(path)
-    if document.file is None:
-        return len(document.interactions)
-    with document.file as file:
-        return sum(1 for _ in file)
+    count, endpoints = 0, dict[str, Traffic]()
+    interactions = document.interactions if document.file is None else (each for _, each in document.file)
+    for count, interaction in enumerate(interactions, 1):  # noqa: B007
+        if interaction.method != CONNECT:
+            endpoint = endpoint_of(interaction)
+            endpoints[endpoint] = endpoints.get(endpoint, Traffic()) + traffic_of(interaction)
+    if document.file is not None:
+        document.file.close()
+    return count, {endpoint: counts.entry() for endpoint, counts in endpoints.items()}
 
 
 def _recover_children(folder: Path, known: Sequence[Child], missing: list[str]) -> list[Child]:
@@ -308,18 +313,21 @@ def _recover_children(folder: Path, known: Sequence[Child], missing: list[str]) 
             missing.append(f"{CASSETTES}/{name}: {getattr(error, 'problem', error)}")
             partial.unlink()
     found: dict[tuple[str, tuple[str, ...]], list[str]] = {}
+    names = [child.name for child in known]
     started = {cassette: start for child in known for cassette, start in child.sessions()}
     for path in sorted((folder / CASSETTES).glob("*.yaml"), key=_number):
         with Reader(path) as reader:
             command = reader.header.command
-        name = _child_name(path, folder, [child.name for child in known])
+        name, (base, _) = path.name.removesuffix(".yaml"), _number(path)
+        if name not in names and (base in names or (folder / CASSETTES / f"{base}.yaml").exists()):
+            name = base  # a later session of the same child
         found.setdefault((name, command), []).append(f"{CASSETTES}/{path.name}")
     children = []
     for (name, command), cassettes in found.items():
         starts = [start for cassette in cassettes if (start := started.get(cassette)) is not None]
         children.append(Child(name, command, cassettes, starts if len(starts) == len(cassettes) else ()))
-    names = {child.name for child in children}
-    return children + [child for child in known if child.name not in names]
+    recovered = {child.name for child in children}
+    return children + [child for child in known if child.name not in recovered]
 
 
 def _number(path: Path) -> tuple[str, int]:
@@ -327,28 +335,3 @@ def _number(path: Path) -> tuple[str, int]:
     match = re.fullmatch(r"(.+?)(?:-(\d+))?\.yaml", path.name)
     assert match is not None
     return match[1], int(match[2] or 1)
-
-
-def _child_name(path: Path, folder: Path, known: Sequence[str]) -> str:
-    stem, (base, _) = path.name.removesuffix(".yaml"), _number(path)
-    if stem in known or (base not in known and not (folder / CASSETTES / f"{base}.yaml").exists()):
-        return stem
-    return base
-
-
-def _endpoints(traffic: Path) -> dict[str, dict[str, int]]:
-    """Return the counts of the traffic with each server."""
-    from ext_recorder.http.interaction import CONNECT
-    from ext_recorder.http.reader import open_document
-    from ext_recorder.http.traffic_counts import Traffic, endpoint_of, traffic_of
-
-    document = open_document(traffic)
-    found: dict[str, Traffic] = {}
-    interactions = iter(document.interactions) if document.file is None else (each for _, each in document.file)
-    for interaction in interactions:
-        if interaction.method != CONNECT:
-            endpoint = endpoint_of(interaction)
-            found[endpoint] = found.get(endpoint, Traffic()) + traffic_of(interaction)
-    if document.file is not None:
-        document.file.close()
-    return {endpoint: counts.entry() for endpoint, counts in found.items()}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import errno
 import os
+import shutil
 import signal
 import socket
 import sys
@@ -16,7 +17,8 @@ from select import poll
 from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
 from ext_recorder.cassette.header import Header
-from ext_recorder.cassette.recording import CASSETTES, HEADER, Child, RunHeader
+from ext_recorder.cassette.paths import partial_of
+from ext_recorder.cassette.recording import CASSETTES, HEADER, Child, RunHeader, with_sessions
 from ext_recorder.errors import RecorderError, UsageError
 from ext_recorder.http.controller import WorkerProcess
 from ext_recorder.http.inject.ext_recorder_agent.channel import SOCKET
@@ -39,10 +41,9 @@ from ext_recorder.replay.replay import Options
 from ext_sdk.core import __version__
 
 from .children import CLAIMS, HTTP_STARTS, REPORT, ChildOptions, Children
-from .environment import base_urls, kept_variables, open_ports, user_bundles, variables
+from .environment import base_urls, isolate, kept_variables, open_ports, remark, user_bundles, variables
 from .folder import UNKNOWN, RecordingFolder, traffic_of
 from .learn import Learner, request_rules, rules_of
-from .offline import isolate, remark
 from .wrap import Wrapping
 
 if TYPE_CHECKING:
@@ -72,7 +73,7 @@ class RunOptions(NamedTuple):
     """Options of a run.
 
     Attributes:
-        mode: once, none or all.
+        mode: once, none, new_episodes or all.
         bind: `--bind`, name to live value.
         ignore, mask, match_on, exact: rules for equal requests, in addition to those of the recording.
         learn: replay, and propose rules for requests that differ.
@@ -117,6 +118,8 @@ def run(path: str, command: Sequence[str], options: RunOptions) -> NoReturn:
     if options.learn and (not exists or options.mode == "all"):
         what = "--mode all makes a new one" if exists else "there is none"
         raise UsageError(f"{path}: --learn compares with a recording, and {what}; record without --learn")
+    if exists and options.mode == "new_episodes" and not options.learn:
+        _extend(folder, command, options)
     if exists and options.mode != "all":
         _replay(folder, command, options)
     _record(folder, command, options)
@@ -203,23 +206,33 @@ def _record(folder: RecordingFolder, command: Sequence[str], options: RunOptions
         children=(*found, *children.servers),
         endpoints={endpoint: recorded.entry() for endpoint, (recorded, _, _) in ended.traffic.items()},
     )
-    if traffic_of(partial).exists():
+    _conclude(folder, header, ended, lines, f"recorded {folder.path} in {seconds:.1f} s")
+
+
+def _conclude(
+    folder: RecordingFolder, header: RunHeader, ended: Ended[Result], lines: Sequence[str], result: str
+) -> NoReturn:
+    """Complete a recording, unless the command or the worker was interrupted, and exit as the command did."""
+    if traffic_of(folder.partial).exists() and not ended.interrupted:
         folder.finish(header)
-        _report([*lines, f"recorded {folder.path} in {seconds:.1f} s"])
+        _report([*lines, result])
         exit_like(ended.status)
+    what = "not changed" if folder.exists else "not made"
     reason = f"the command was interrupted by {ended.interrupted}" if ended.interrupted else "see above"
     folder.leave(header)
     if folder.discard_empty():
-        _report([*lines, f"{folder.path}: not made, {reason}; nothing was recorded"])
+        _report([*lines, f"{folder.path}: {what}, {reason}; nothing was recorded"])
     else:
-        remedy = f"to make a recording of what was recorded until then: ext-recorder recover {folder.partial}"
-        _report([*lines, f"{folder.path}: not made, {reason}; {remedy}"])
+        other = " -o NAME" if folder.path.exists() else ""
+        remedy = f"to make a recording of what was recorded until then: ext-recorder recover {folder.partial}{other}"
+        _report([*lines, f"{folder.path}: {what}, {reason}; {remedy}"])
     if ended.status == 0:
         os._exit(EXIT_INCOMPLETE)
     exit_like(ended.status)
 
 
-def _replay(folder: RecordingFolder, command: Sequence[str], options: RunOptions) -> NoReturn:
+def _header(folder: RecordingFolder, command: Sequence[str], options: RunOptions) -> RunHeader:
+    """Return the header of a recording. Raises UsageError if it is of another command."""
     header = folder.header()
     redaction = options.redact or Redaction()
     known = Header("", "", command=header.command, bindings=_paths(options).neutral())
@@ -228,6 +241,95 @@ def _replay(folder: RecordingFolder, command: Sequence[str], options: RunOptions
             f"{folder.path}: recorded with another command: {shown(header.command)}; use another folder, or record "
             "it again with --mode all"
         )
+    return header
+
+
+def _extend(folder: RecordingFolder, command: Sequence[str], options: RunOptions) -> NoReturn:
+    """Replay a recording, and record in a copy what it does not have; the copy replaces it at the end."""
+    redaction = options.redact or Redaction()
+    header = _header(folder, command, options)
+    rules = rules_of(header.rules, folder.path / HEADER)
+    matching = options.matching(rules)
+    options = options._replace(children=options.children.with_rules(rules))
+    children = Children(options.children, header.children)
+    wrapping = Wrapping(options.children.wrap or header.wrap, command)
+    options.children.check({*wrapping.commands, *(child.name for child in header.children)})
+    parents = ParentProxies(os.environ)
+    parents.check()
+    started = time.monotonic()
+    recorded = (str(end_values(traffic_of(folder.path)).get("kubeconfig") or ""), folder.path)
+    served = {endpoint.partition("://")[2] for endpoint in header.endpoints}
+    session = Session(
+        Kubeconfig([*texts_of(os.environ), recorded]),
+        has_children=bool(wrapping.commands),
+        recorded=header.environment,
+        served=served,
+        clients=wrapping.commands,
+    )
+    pass_through = tuple(dict.fromkeys((*header.pass_through, *options.pass_through)))
+    mcp = sessions_of(options, "", children.http_endpoints(str(folder.path)))
+    session.proxy = session.proxy._replace(parents=parents, pass_through=pass_through, mcp=mcp)
+    partial = folder.begin(header._replace(exit=UNKNOWN))
+    if (folder.path / CASSETTES).is_dir():
+        shutil.copytree(folder.path / CASSETTES, partial / CASSETTES)
+
+    def work(context: WorkerContext) -> WorkerOutcome:
+        from ext_recorder.http.worker import extend
+
+        paths = traffic_of(folder.path), traffic_of(partial)
+        return extend(context, *paths, options.bindings, redaction, matching=matching, proxy=session.proxy)
+
+    def start(temporary: Path, variables: dict[str, str]) -> Sequence[str]:
+        own = {name: session.variables(temporary, name) for name in wrapping.commands}
+        extended = str(partial)
+        children.write(
+            str(temporary),
+            str(folder.path),
+            wrapping.commands,
+            variables,
+            files=wrapping.agents or wrapping.extensions,
+            own=own,
+            extended=extended,
+        )
+        return wrapping.write(str(temporary))
+
+    try:
+        ended = _run(
+            start,
+            session,
+            work,
+            started,
+            lambda: (children.replayed(completely=False), children.recorded((), started)[0]),
+        )
+    except RecorderError:
+        shutil.rmtree(partial)
+        raise
+    (same, told), new = ended.result
+    lines = [*ended.lines, *told, *wrapping.remarks, *_remarks(folder, header, ())[1:]]
+    lines += endpoint_lines(ended.traffic, replayed=True)
+    if not ended.interrupted and not traffic_of(partial).exists() and not partial_of(traffic_of(partial)).exists():
+        if not new:
+            shutil.rmtree(partial)
+            _report([*lines, f"replayed {folder.path}, which has nothing new"])
+            os._exit(EXIT_DIFFERS) if not (ended.ok and same) else exit_like(ended.status)
+        shutil.copy(traffic_of(folder.path), traffic_of(partial))
+    header = header._replace(
+        children=with_sessions(header.children, new),
+        pass_through=pass_through,
+        endpoints={endpoint: counts.recorded.entry() for endpoint, counts in ended.traffic.items()},
+    )
+    if not same:
+        _report([*lines, f"{folder.path}: not changed, because children differed from the recording"])
+        shutil.rmtree(partial)
+        os._exit(EXIT_DIFFERS)
+    sessions = sum(len(child.cassettes) for child in new)
+    added = f", with {sessions} new session{'' if sessions == 1 else 's'} of children" if sessions else ""
+    _conclude(folder, header, ended, lines, f"extended {folder.path} in {time.monotonic() - started:.1f} s{added}")
+
+
+def _replay(folder: RecordingFolder, command: Sequence[str], options: RunOptions) -> NoReturn:
+    redaction = options.redact or Redaction()
+    header = _header(folder, command, options)
     rules = rules_of(header.rules, folder.path / HEADER)
     matching = options.matching(rules)
     learner = Learner(folder.path / HEADER, rules) if options.learn else None
@@ -456,7 +558,10 @@ def _run(
         pid = _spawn(command, os.environ | variables)
         signals.catch_ignored()
         status, received = _wait(pid, signals)
-        interrupted = _interruption(status, received)
+        number = -os.waitstatus_to_exitcode(status)
+        # A command that ends with exit code 0 after a signal, as servers do, is not interrupted.
+        signaled = number if number in INTERRUPTING else min(INTERRUPTING & received, default=0) if status else 0
+        interrupted = signal_name(signaled) if signaled else ""
         result = end()
         outcome = worker.outcome(started, whole=not interrupted, close=False)
         afterwards()
@@ -515,18 +620,6 @@ def _wait(pid: int, signals: Signals) -> tuple[int, set[int]]:
             received.add(number)
             if number != signal.SIGCHLD and not is_from_terminal:
                 os.kill(pid, number)
-
-
-def _interruption(status: int, received: Collection[int]) -> str:
-    """Return the signal that has interrupted a command, or "".
-
-    A command that ends with exit code 0 after a signal, as servers do, is not interrupted.
-    """
-    number = -os.waitstatus_to_exitcode(status)
-    if number in INTERRUPTING:
-        return signal_name(number)
-    found = sorted(INTERRUPTING & set(received))
-    return signal_name(found[0]) if found and status else ""
 
 
 def endpoint_lines(traffic: Mapping[str, Traffics], *, replayed: bool) -> list[str]:

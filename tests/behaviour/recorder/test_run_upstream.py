@@ -31,9 +31,9 @@ if TYPE_CHECKING:
 
 # Requests each URL, and writes the response or the class of the failure.
 CLIENT = """
-import http.client, json, socket, ssl, sys, urllib.error, urllib.request
+import http.client, json, os, socket, ssl, sys, urllib.error, urllib.request
 for url in sys.argv[1:]:
-    result = {}
+    url, result = os.environ.get(url, url), {}
     try:
         with urllib.request.urlopen(url, timeout=1.5) as response:
             result["status"] = response.status
@@ -173,6 +173,20 @@ def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[dict[str
     talk = site(threading.Event())
     with ExitStack() as stack:
         yield {name: stack.enter_context(RawServer(talk, context)) for name, context in contexts.items()}, str(file)
+
+
+def test_a_base_url_with_an_invalid_certificate_is_refused_because_the_program_does_not_see_it(
+    tmp_path: Path, servers: tuple[dict[str, RawServer], str]
+) -> None:
+    named, authority = servers
+    for name, expected in (("valid", FAILURES["ok"]), ("unknown authority", {"failure": "HTTP 502"})):
+        (folder := tmp_path / name).mkdir()
+        url = named[name].url.replace("127.0.0.1", "localhost")
+        command = Command(folder, ["OPENAI_BASE_URL"], {"SSL_CERT_FILE": authority, "OPENAI_BASE_URL": url})
+        before = len(named[name].heads)
+        assert command.run("--mode=once") == [expected]
+        assert command.run("--mode=none") == [expected]
+        assert len(named[name].heads) - before == (1 if name == "valid" else 0)
 
 
 def test_each_defect_of_a_certificate_is_recorded_and_replayed_as_it_was(

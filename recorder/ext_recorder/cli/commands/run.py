@@ -25,10 +25,10 @@ if TYPE_CHECKING:
 
 MODE = Option(
     "mode",
-    "once: replay the recording if it exists, otherwise record it; none: replay only; all: record again, the old "
-    "recording stays until the new one is complete.",
+    "once: replay the recording if it exists, otherwise record it; none: replay only; new_episodes: replay, and add "
+    "what the recording does not have; all: record again. The old recording stays until the new one is complete.",
     "MODE",
-    choices=("once", "none", "all"),
+    choices=("once", "none", "new_episodes", "all"),
     default="once",
 )
 WRAP = Option(
@@ -114,7 +114,8 @@ COMMAND = Command(
     """
 Runs COMMAND in this terminal and records in FOLDER the HTTP traffic of all programs that it starts, in any language. If
 FOLDER exists, COMMAND runs with the recorded responses, and nothing reaches the network. The exit code is that of
-COMMAND; it is 3 if a replay differed from the recording.
+COMMAND; it is 3 if a replay differed from the recording, or if COMMAND succeeded and could not be recorded. If COMMAND
+is interrupted, FOLDER stays as it was, and `ext-recorder recover FOLDER.partial` makes a recording of what there is.
 
     ext-recorder run recordings/create-pod -- some-eval-host eval.yaml
     ext-recorder run --mode none recordings/create-pod -- some-eval-host eval.yaml

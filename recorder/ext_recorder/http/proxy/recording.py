@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ssl
 import time
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
@@ -118,6 +119,7 @@ class RecordedConnection:
         self._socket: WebSocketObserver | None = None
         self._purpose = ""  # of the connection that is being opened: tunnel, tls or request
         self._is_raw = False  # another protocol, or one that can't be read
+        self._shown = ""  # defect of the certificate that the program has accepted
         self._received_at = 0.0  # time of the latest data of the server
         self._is_shaking = False  # the TLS handshake with the program is not complete
 
@@ -242,7 +244,11 @@ class RecordedConnection:
             self._stream = upstream.hand_over(self)
             self._stream.resume()
             self._is_shaking = True
+            self._shown = upstream.defect
             self._client.start_tls(self._context.authority.context(upstream.origin.host, upstream.defect))
+        elif upstream.defect and upstream.defect != self._shown:  # the program can't refuse what it does not see
+            upstream.close()
+            self.refused(upstream, ssl.SSLCertVerificationError(1, f"its certificate is not valid: {upstream.defect}"))
         else:
             self._ready(upstream)
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, cast
 
 from ext_recorder.http.inject.ext_recorder_agent.errors import NOT_RECORDED, error_code
 from ext_recorder.http.interaction import TCP, TLS, Body
@@ -11,13 +12,17 @@ from ext_recorder.http.responses import CONTINUE
 from .websocket import WebSocketPlayer, accepted
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from ext_recorder.http.interaction import Interaction
     from ext_recorder.http.interaction_store import InteractionStore
     from ext_recorder.http.playback import Playback
+    from ext_recorder.http.responses import PlayedResponse
 
     from .certificates import Authority, Defect
     from .client import Client, Request
     from .mcp_replaying import McpReplay
+    from .recording import RecordedConnection
     from .upstream import Origin
 
 # Errors of the server's connection after which the recorder has reset that of the program. The TLS library reports one
@@ -58,7 +63,7 @@ class ReplayedConnection:
 
     def begin(self, client: Client, request: Request) -> None:
         """Begin to collect a request."""
-        if self._is_refused(client, TCP, request.origin):
+        if self._is_refused(client, TCP, request.origin) or self._is_refused(client, TLS, request.origin):
             return
         self._request = request.interaction
         if request.expects:
@@ -76,7 +81,9 @@ class ReplayedConnection:
         assert request is not None
         if self._sessions is not None and self._sessions.respond(client, request):
             return
-        played = self._playback.respond(request, None)
+        self._play(client, request, self._playback.respond(request, None))
+
+    def _play(self, client: Client, request: Interaction, played: PlayedResponse | None) -> None:
         if played is None:
             return  # the server did not respond while the program waited
         if played.error is not None and played.error.get("type") in RESETS:
@@ -129,3 +136,109 @@ class ReplayedConnection:
         reason = error.get("message") or "the connection failed in the recording"
         client.refuse(502, "Bad Gateway", f"{origin.place}: {reason}", error_code(error))
         return True
+
+
+class ExtendedConnection(ReplayedConnection):
+    """Backend of one connection of a program: the recording, and the server for requests that it does not have.
+
+    A server without any recorded traffic is connected at once, so that its certificate is verified by the program.
+
+    Args:
+        live: back end of the server.
+    """
+
+    def __init__(
+        self,
+        playback: Playback,
+        store: InteractionStore,
+        authority: Authority,
+        live: RecordedConnection,
+        sessions: McpReplay | None,
+    ) -> None:
+        super().__init__(playback, store, authority, sessions)
+        self._live = live
+        self._is_live = False
+        self._head: Request | None = None
+
+    def _is_new(self, origin: Origin) -> bool:
+        if not self._store.serves(origin.place) and not (self._sessions and self._sessions.serves(origin.place)):
+            self._is_live = True
+        return self._is_live
+
+    def open_tunnel(self, client: Client, origin: Origin) -> None:
+        """Open the tunnel, to the server itself if the recording does not have it."""
+        if self._is_new(origin):
+            self._live.open_tunnel(client, origin)
+        else:
+            super().open_tunnel(client, origin)
+
+    def secure(self, client: Client, origin: Origin) -> None:
+        """Make the TLS handshake with a certificate like that of the server."""
+        if self._is_new(origin):
+            self._live.secure(client, origin)
+        else:
+            super().secure(client, origin)
+
+    def begin(self, client: Client, request: Request) -> None:
+        """Begin to collect a request, or to send it."""
+        self._head = request
+        if self._is_new(request.origin):
+            self._live.begin(client, request)
+        else:
+            super().begin(client, request)
+
+    def body(self, client: Client, data: bytes) -> None:
+        """Collect or send a piece of the body."""
+        if self._is_live:
+            self._live.body(client, data)
+        else:
+            super().body(client, data)
+
+    def end(self, client: Client) -> None:
+        """Respond to the request from the recording, or send it to the server."""
+        if self._is_live:
+            self._live.end(client)
+            return
+        request, self._request = self._request, None
+        assert request is not None
+        if self._sessions is not None and self._sessions.respond(client, request):
+            return
+        sanitized = replace(request)
+        recorded = self._playback.find(sanitized, None)
+        if not isinstance(recorded, str):
+            self._play(client, sanitized, self._playback.played(sanitized, recorded))
+            return
+        assert self._head is not None
+        body = request.request_body or Body()
+
+        def send() -> None:
+            client.stream.resume()
+            for piece in body.pieces():
+                self._live.body(client, piece)
+            self._live.end(client)
+
+        new = self._head._replace(interaction=replace(request, request_body=Body()))
+        self._live.begin(cast("Client", _Collected(client, send)), new)
+
+    def client_drained(self, client: Client) -> None:
+        """Read from the server again."""
+        self._live.client_drained(client)
+
+    def gone(self, client: Client, error: OSError | None) -> None:
+        """Close the connection to the server."""
+        self._live.gone(client, error)
+
+
+class _Collected:
+    """Client whose request has been read completely.
+
+    Args:
+        send: sends the body when the server accepts it.
+    """
+
+    def __init__(self, client: Client, send: Callable[[], None]) -> None:
+        self._client = client
+        self.proceed = send
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._client, name)

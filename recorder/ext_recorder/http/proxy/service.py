@@ -12,19 +12,20 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ext_recorder.http.event_loop import READ, EventLoop
 from ext_recorder.http.inject.ext_recorder_agent.channel import SOCKET, frame
-from ext_recorder.http.interaction import frames_of, held_bytes
+from ext_recorder.http.interaction import frames_of, held_bytes, place_of
 from ext_sdk.core.wire.json_codec import dumps
 
 from .certificates import Authority, bundle, java_trust_store
 from .client import Entry, accepting
 from .recording import RecordedConnection, RecordingContext, Unrecorded
-from .replaying import ReplayedConnection
+from .replaying import ExtendedConnection, ReplayedConnection
 from .streams import Stream
 from .upstream import ParentProxies, Trust, is_listed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
+    from ext_recorder.http.capture import TrafficCapture
     from ext_recorder.http.interaction import Interaction
     from ext_recorder.http.interaction_store import InteractionStore
     from ext_recorder.http.playback import Playback
@@ -385,6 +386,75 @@ def replay_requests(
         problem=lambda text: None if text in playback.misses else playback.misses.append(text),
     )
     _serve(loop, options, folder, authority, routing)
+
+
+class DirectFeed:
+    """Recipient of new interactions in the process that writes them."""
+
+    def __init__(self, loop: EventLoop, capture: TrafficCapture) -> None:
+        self._loop = loop
+        self._capture = capture
+
+    def add(self, interaction: Interaction) -> None:
+        """Write an interaction when no program waits for the proxy."""
+        self._capture.addresses |= {place_of(interaction), interaction.peer}
+        self._loop.defer(lambda: self._capture.add(interaction), HEAD_BYTES + held_bytes(interaction))
+
+    def problem(self, text: str) -> None:
+        """Report traffic that can't be recorded."""
+        self._capture.problem(text)
+
+    def server(self, place: str, properties: dict[str, str]) -> None:
+        """Keep the properties of a server."""
+        self._capture.servers.setdefault(place, properties)
+
+    def slow_down(self, stream: Stream) -> None:
+        """Do nothing: the loop writes when much is deferred."""
+
+
+def extend_requests(
+    loop: EventLoop,
+    options: ProxyOptions,
+    folder: str,
+    playback: Playback,
+    store: InteractionStore,
+    *,
+    capture: TrafficCapture,
+    started: float,
+) -> Callable[[EventLoop], None]:
+    """Serve programs from a recording, and from servers what it does not have. Return a function that ends this.
+
+    Args:
+        folder: of the session, for the certificates.
+        capture: receives new interactions.
+        started: zero of the recording's clock.
+    """
+    authority = Authority()
+    connections: set[RecordedConnection] = set()
+    feed, trust, outside = DirectFeed(loop, capture), Trust(options.trusted), options.outside
+    context = RecordingContext(loop, trust, authority, feed, started, connections, options.parents)
+    passing = context._replace(feed=Unrecorded(), connections=set())
+    sessions = options.mcp.replay(loop, folder, playback.misses.append) if options.mcp is not None else None
+    backends = Backends(
+        lambda own: ExtendedConnection(playback, store, authority, context.connection(own), sessions),
+        passing.connection,
+        passing._replace(is_raw=True).connection,
+    )
+
+    def is_own(origin: Origin) -> bool:
+        is_recorded = store.serves(origin.place) or (sessions is not None and sessions.serves(origin.place))
+        return outside is not None and origin.port not in outside and not is_recorded
+
+    def end(_: EventLoop) -> None:
+        for connection in list(connections):
+            connection.cut()
+
+    def note(place: str) -> None:
+        playback.passed.update([place])
+
+    routing = ProxyRouting(options, backends, is_own=is_own, note=note, problem=feed.problem)
+    _serve(loop, options, folder, authority, routing)
+    return end
 
 
 def _serve(

@@ -16,6 +16,7 @@ from ext_recorder.cassette.recording import (
     is_recording,
     opened,
     read_header,
+    with_sessions,
 )
 from ext_recorder.errors import CassetteError
 
@@ -71,3 +72,14 @@ def test_a_file_of_another_form_is_refused(tmp_path: Path, text: str, problem: s
     (tmp_path / HEADER).write_text(text)
     with pytest.raises(CassetteError, match=problem):
         read_header(tmp_path)
+
+
+def test_further_sessions_follow_those_of_the_same_command() -> None:
+    recorded = (Child("a", ("x",), ("a.yaml",), (0.5,)), Child("b"))
+    new = (Child("a", ("x",), ("a-2.yaml",)), Child("b", ("y",), ("b.yaml",)), Child("a", ("z",), ("a-3.yaml",)))
+    joined = [(child.name, child.command, child.cassettes) for child in with_sessions(recorded, new)]
+    assert joined == [
+        ("a", ("x",), ("a.yaml", "a-2.yaml")),
+        ("b", ("y",), ("b.yaml",)),
+        ("a", ("z",), ("a-3.yaml",)),
+    ]

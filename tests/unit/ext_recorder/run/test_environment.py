@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 
-from ext_recorder.run.environment import NODE_PRELOAD, base_urls, kept_variables, variables
+from ext_recorder.run.environment import NODE_PRELOAD, base_urls, kept_variables, remark, variables
 
 
 def test_a_base_url_keeps_its_path_and_servers_share_a_listener() -> None:
@@ -43,3 +43,10 @@ def test_the_header_has_addresses_and_placeholders_but_no_keys() -> None:
     environ = {"OPENAI_BASE_URL": "http://u:hunter2@host/v1", "MY_API_KEY": "hunter2", "HF_TOKEN": "", "OTHER": "x"}
     kept = kept_variables(environ, lambda text: text.replace("hunter2", "[redacted]"))
     assert kept == {"OPENAI_BASE_URL": "http://u:[redacted]@host/v1", "MY_API_KEY": "ext-recorder"}
+
+
+def test_the_remark_on_isolation_names_what_was_not_checked() -> None:
+    assert remark("") == "isolated: the command ran without any network but loopback"
+    assert remark("namespaces: no") == (
+        "not isolated from the network (namespaces: no), so it was not checked that no program bypassed the proxy"
+    )

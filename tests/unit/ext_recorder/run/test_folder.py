@@ -28,12 +28,15 @@ BEGUN = ENDED._replace(seconds=0.0, exit=UNKNOWN, children=(Child("web"), Child(
 
 
 def traffic(folder: Path, uris: tuple[str, ...], *, end: bool = True) -> Path:
-    """Write HTTP traffic into a folder, and return the file."""
+    """Write HTTP traffic into a folder, and return the file. A URI with "?" has no response."""
     writer = TrafficWriter(folder / TRAFFIC)
     writer.head({"recorder": "1.0", "bindings": {}})
     for number, uri in enumerate(uris):
         interaction = Interaction("GET", uri, time=float(number), elapsed=0.1)
         interaction.status, interaction.reason, interaction.body = 200, "OK", Body(b"x" * 100)
+        if "?" in uri:
+            interaction.error = {"type": "GaveUp", "errno": None, "message": "the child did not wait for an answer"}
+            interaction.status, interaction.body = 0, None
         writer.append(interaction)
     if end:
         writer.finish({"redacted": []}, [])
@@ -184,6 +187,21 @@ def test_recover_keeps_what_is_complete_and_lists_what_is_missing(tmp_path: Path
     assert header.endpoints == {"http://x": {"requests": 2}}
     assert uris(tmp_path / "rec") == ["http://x/1", "http://x/2"]
     assert not partial.exists()
+
+
+@pytest.mark.parametrize("end", [True, False])
+@pytest.mark.parametrize("kept", [("http://x/1", "http://x/2?", "http://x/3"), ()])
+def test_recover_removes_the_requests_that_waited_for_a_response_at_the_end(
+    tmp_path: Path, end: bool, kept: tuple[str, ...]
+) -> None:
+    partial = interrupted(tmp_path / "rec").partial
+    traffic(partial, (*kept, "http://x/4?", "http://x/5?"), end=end)
+    if end:
+        (partial / TRAFFIC).rename(partial / f"{TRAFFIC}.partial")
+    lines = recover(partial, tmp_path / "rec")
+    assert lines[0].endswith(f": {len(kept)} HTTP interactions kept")
+    assert "missing: the responses to 2 requests" in lines
+    assert uris(tmp_path / "rec") == list(kept)
 
 
 def test_recover_of_children_alone_makes_empty_http_traffic(tmp_path: Path) -> None:
