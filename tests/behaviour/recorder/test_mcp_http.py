@@ -9,6 +9,7 @@ import subprocess
 import sys
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
+from urllib.request import Request, urlopen
 
 import pytest
 
@@ -16,9 +17,11 @@ from ext_recorder.cassette.events import Data
 from ext_recorder.cassette.reader import Reader
 from tests.support.host import PATIENCE_S
 from tests.support.mcp_http_server import McpClient, McpHttpServer
+from tests.support.raw_server import RawServer
 from tests.support.recorder_process import RECORDER
 
 if TYPE_CHECKING:
+    import socket
     from collections.abc import Iterator
     from pathlib import Path
 
@@ -49,23 +52,26 @@ class Recorder:
         _, self.err = self._process.communicate(timeout=PATIENCE_S)
         self.code = self._process.returncode
 
+    @classmethod
+    @contextmanager
+    def of(cls, folder: Path, *words: str) -> Iterator[Recorder]:
+        recorder = cls(folder, *words)
+        try:
+            yield recorder
+        finally:
+            recorder.end()
+
 
 @contextmanager
 def recording(folder: Path, server: McpHttpServer, *options: str) -> Iterator[Recorder]:
-    recorder = Recorder(folder, "record", *options, "--listen", LISTEN, "--connect", server.url, NAME)
-    try:
+    with Recorder.of(folder, "record", *options, "--listen", LISTEN, "--connect", server.url, NAME) as recorder:
         yield recorder
-    finally:
-        recorder.end()
 
 
 @contextmanager
 def replaying(folder: Path, *options: str, name: str = NAME) -> Iterator[Recorder]:
-    recorder = Recorder(folder, "replay", *options, "--listen", LISTEN, name)
-    try:
+    with Recorder.of(folder, "replay", *options, "--listen", LISTEN, name) as recorder:
         yield recorder
-    finally:
-        recorder.end()
 
 
 def tool(*words: str, folder: Path) -> subprocess.CompletedProcess[str]:
@@ -392,3 +398,19 @@ def test_a_server_that_is_not_there_is_a_bad_gateway(tmp_path: Path) -> None:
 
     assert recorder.code == 1
     assert f"no connection to {server.url}: Connection refused" in recorder.err
+
+
+def test_the_transport_of_2024_11_05_is_refused(tmp_path: Path) -> None:
+    def old(connection: socket.socket, head: bytes) -> None:
+        body = b"event: endpoint\ndata: /messages?session=1\n\n"
+        status = b"200 OK\r\nContent-Type: text/event-stream" if head.startswith(b"GET") else b"405 Not Allowed"
+        connection.sendall(b"HTTP/1.1 %b\r\nContent-Length: %d\r\n\r\n%b" % (status, len(body), body))
+
+    with RawServer(old) as server:
+        url = f"{server.url}sse"
+        with Recorder.of(tmp_path, "record", "--listen", LISTEN, "--connect", url, NAME) as recorder:
+            request = Request(recorder.url, headers={"Accept": "text/event-stream"})
+            assert b"/messages" in urlopen(request, timeout=PATIENCE_S).read()
+
+    assert recorder.code == 1
+    assert f"{url} uses the transport HTTP+SSE of 2024-11-05, which is not recorded as a session" in recorder.err

@@ -331,7 +331,7 @@ class _Exchange:
         self._tap: _Tap | None = None
         self._challenge = ""
         self._has_ids = False
-        self._is_over = False
+        self._is_over = self._may_be_old = False
         self._gave_id = False  # the next message is in the response that gave the session its id
 
     def sent(self) -> None:
@@ -345,7 +345,8 @@ class _Exchange:
             self._session = self._recording.session_of(interaction, methods, self._connection, may_begin=is_post)
         session = self._session
         if session is None:
-            interaction.observer = None
+            self._may_be_old = interaction.method == "GET"
+            interaction.observer = self if self._may_be_old else None
             return
         self._name = f"{interaction.method} {session.number()}"
         for message in messages:
@@ -359,6 +360,10 @@ class _Exchange:
 
     def received(self, *, complete: bool) -> None:
         """Read what has arrived of the response."""
+        begun = self._interaction.body
+        if self._may_be_old and begun is not None and b"event: endpoint" in next(begun.pieces(), b""):
+            self._may_be_old = False
+            self._report_old_transport()
         self._read_head()
         if complete:
             self.finished()
@@ -421,16 +426,19 @@ class _Exchange:
             session.events[event.id] = int(self._name.partition(" ")[2])
             self._has_ids = True
         if event.name == "endpoint":
-            self._recording.problem(
-                f"{endpoint_of(self._interaction.uri)} uses the transport HTTP+SSE of 2024-11-05, which is not "
-                "recorded as a session; use the Streamable HTTP endpoint of the server, in most cases /mcp"
-            )
+            self._report_old_transport()
             return
         messages = messages_in(event.data)
         if not messages and event.id and not event.data:
             session.note("http", f"{self._name} primed")
         for message in messages:
             self._out(message, *([f"id: {event.id}"] if event.id else []))
+
+    def _report_old_transport(self) -> None:
+        self._recording.problem(
+            f"{endpoint_of(self._interaction.uri)} uses the transport HTTP+SSE of 2024-11-05, which is not recorded as "
+            "a session; use the Streamable HTTP endpoint of the server, in most cases /mcp"
+        )
 
     def _take_json(self) -> None:
         session, status = self._session, self._interaction.status
