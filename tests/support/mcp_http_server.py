@@ -42,6 +42,7 @@ class _Handler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         self.server.headers.append(dict(self.headers))
+        self.server.paths.add(self.path)
         messages = body if isinstance(body, list) else [body]
         if messages[0].get("method") == "initialize":
             self.server.sessions[given := uuid.uuid4().hex] = _Session()
@@ -169,7 +170,7 @@ class McpHttpServer(ThreadingHTTPServer):
         port: 0 for any.
 
     Attributes:
-        headers: of the requests.
+        headers, paths: of the requests.
         streams: GET opens a stream.
     """
 
@@ -179,6 +180,7 @@ class McpHttpServer(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", port), _Handler)
         self.sessions: dict[str, _Session] = {}
         self.headers: list[dict[str, str]] = []
+        self.paths: set[str] = set()
         self.streams = True
 
     @property

@@ -19,6 +19,7 @@ from tests.support.host import PATIENCE_S
 from tests.support.mcp_http_server import McpClient, McpHttpServer
 from tests.support.raw_server import RawServer
 from tests.support.recorder_process import RECORDER
+from tests.support.run_recordings import server_context
 
 if TYPE_CHECKING:
     import socket
@@ -414,3 +415,24 @@ def test_the_transport_of_2024_11_05_is_refused(tmp_path: Path) -> None:
 
     assert recorder.code == 1
     assert f"{url} uses the transport HTTP+SSE of 2024-11-05, which is not recorded as a session" in recorder.err
+
+
+def test_the_certificate_of_the_server_is_verified_and_its_query_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("SSL_CERT_FILE", raising=False)
+    with McpHttpServer() as server:
+        context = server_context(tmp_path, "127.0.0.1")
+        server.socket = context.wrap_socket(server.socket, server_side=True)
+        url = f"{server.url.replace('http:', 'https:')}?key=token-in-a-query"
+        words = ("record", "--listen", LISTEN, "--connect", url, NAME)
+        with Recorder.of(tmp_path, *words) as distrustful:
+            assert McpClient(distrustful.url).status == 502
+        monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "ca.pem"))
+        with Recorder.of(tmp_path, *words) as recorder:
+            assert McpClient(recorder.url).call("add", a=1, b=2) == "3"
+
+    assert "its certificate is not valid (untrusted); SSL_CERT_FILE names a file" in distrustful.err
+    assert recorder.code == 0, recorder.err
+    assert server.paths == {"/mcp?key=token-in-a-query"}
+    assert "token-in-a-query" not in recorder.err + (tmp_path / NAME).read_text()

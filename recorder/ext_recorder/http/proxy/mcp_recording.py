@@ -15,6 +15,7 @@ of `run` both observe their traffic here.
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import socket
@@ -41,7 +42,7 @@ from ext_sdk.core.wire.json_codec import dumps, elements, loads
 
 from .certificates import Authority
 from .client import Entry, accepting
-from .recording import RecordingContext, Unrecorded
+from .recording import RecordedConnection, RecordingContext, Unrecorded
 from .upstream import Origin, ParentProxies, Trust
 
 if TYPE_CHECKING:
@@ -53,6 +54,7 @@ if TYPE_CHECKING:
 
     from .client import Backend, Request
     from .streams import Stream
+    from .upstream import Upstream
 
 JSON, STREAM = "application/json", "text/event-stream"
 SESSION_ID, PROTOCOL_VERSION, LAST_EVENT_ID = "mcp-session-id", "mcp-protocol-version", "last-event-id"
@@ -560,6 +562,19 @@ def listen_at(url: str) -> tuple[socket.socket, Endpoint]:
     return listener, endpoint._replace(origin=endpoint.origin._replace(port=listener.getsockname()[1]))
 
 
+class _VerifiedConnection(RecordedConnection):
+    """Connection to a server whose certificate is verified here, because the clients use no TLS."""
+
+    def verified(self, upstream: Upstream) -> None:
+        """Continue, unless the certificate has a defect."""
+        if upstream.defect:
+            text = f"its certificate is not valid ({upstream.defect}); SSL_CERT_FILE names a file of authorities"
+            upstream.close()
+            self.refused(upstream, OSError(errno.EPROTO, text))
+        else:
+            super().verified(upstream)
+
+
 class HttpRelay:
     """Relay between the clients of one MCP endpoint and its server.
 
@@ -662,7 +677,7 @@ class HttpRelay:
 
     def backend(self, origin: Origin, trust: Trust | None) -> Backend:
         """Return a connection to the server."""
-        return self._context.connection(trust)
+        return _VerifiedConnection(self._context)
 
     def route(self, origin: Origin) -> Entry | None:
         """Return None: all requests are for the same server."""
