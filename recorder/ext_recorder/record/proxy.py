@@ -234,11 +234,15 @@ class StdioProxy:
         self._wire = wire = PollSet()
         wire.watch(signals.fd, POLLIN, self._on_signals)
         wire.watch(queue.report, POLLIN, self._on_report)
+        self._open(child)
+
+    def _open(self, child: Child) -> None:
+        """Begin to forward the child's standard files; a proxy of sockets forwards others."""
         out = host_outlet(1)
         into = pipe_outlet(child.stdin)
-        wire.open(ProxyStream("in", _HOST, release, into, into.close))
-        wire.open(ProxyStream("out", child.stdout, os.close, out, out.close))
-        wire.open(ProxyStream("err", child.stderr, os.close, stderr, leave_open))
+        self._wire.open(ProxyStream("in", _HOST, release, into, into.close))
+        self._wire.open(ProxyStream("out", child.stdout, os.close, out, out.close))
+        self._wire.open(ProxyStream("err", child.stderr, os.close, self._stderr, leave_open))
 
     def say(self, data: bytes) -> None:
         """Forward input that the host sent before the child was started. To be called once, before `run`."""
