@@ -247,19 +247,31 @@ def _seconds_after(header: RunHeader, cassette: Path) -> float:
 
 
 def change_header(folder: Path, change: Callable[[object], object], *, write: bool) -> None:
-    """Change the values of `recording.yaml`, and write it unless nothing has changed. Raises CassetteError, OSError."""
+    """Change the values and comments of `recording.yaml`, and write it unless nothing has changed.
+
+    Comments of a file whose values change are omitted.
+
+    Raises:
+        CassetteError, OSError: the file is not valid, or can't be written.
+    """
     import yaml
 
     from ext_sdk.core.atomic import atomic_write
 
     read_header(folder)
     path = folder / HEADER
-    before = yaml.safe_load(path.read_text(encoding="utf-8"))
-    values = change(before)
-    if values == before or not write:
+    text = path.read_text(encoding="utf-8")
+    lines = text.split("\n")
+    comments = {at: line for at, line in enumerate(lines) if line.lstrip().startswith("#")}  # reasons of rules
+    before, old = yaml.safe_load(text), list(comments.values())
+    values, new = change(before), change(old)
+    if (values == before and new == old) or not write:
         return
+    for at, line in zip(comments, new if isinstance(new, list) else (), strict=True):
+        lines[at] = line
+    text = "\n".join(lines) if values == before else TITLE + _yaml(values)
     with atomic_write(str(path)) as file:
-        file.write((TITLE + _yaml(values)).encode())
+        file.write(text.encode())
 
 
 def _yaml(values: object) -> str:

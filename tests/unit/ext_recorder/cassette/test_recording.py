@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
 
 import pytest
@@ -11,6 +12,7 @@ from ext_recorder.cassette.recording import (
     TRAFFIC,
     Child,
     RunHeader,
+    change_header,
     encode_header,
     files_of,
     is_recording,
@@ -21,6 +23,7 @@ from ext_recorder.cassette.recording import (
 from ext_recorder.errors import CassetteError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
 CHILD = Child("shell", ["ext-shell"], ["children/shell.yaml", "children/shell-2.yaml"], [0.25, 1.5])
@@ -83,3 +86,21 @@ def test_further_sessions_follow_those_of_the_same_command() -> None:
         ("b", ("y",), ("b.yaml",)),
         ("a", ("z",), ("a-3.yaml",)),
     ]
+
+
+def test_a_change_concerns_values_and_comments(tmp_path: Path) -> None:
+    header = tmp_path / HEADER
+    text = f"{encode_header(RUN)}rules:  # ours\n# a UUID: recorded abc\n- mask: '@uuid'\n"
+    header.write_text(text)
+
+    def without(secret: str) -> Callable[[object], object]:
+        return lambda value: json.loads(json.dumps(value).replace(secret, "*"))
+
+    change_header(tmp_path, without("nothing"), write=True)
+    change_header(tmp_path, without("abc"), write=False)
+    assert header.read_text() == text
+    change_header(tmp_path, without("abc"), write=True)
+    assert header.read_text() == text.replace("abc", "*")
+    change_header(tmp_path, without("host"), write=True)
+    assert read_header(tmp_path).command == ("*", RUN.command[1])
+    assert read_header(tmp_path).rules == [{"mask": "@uuid"}]
