@@ -17,6 +17,7 @@ import shutil
 import signal
 import socket
 import struct
+import sys
 import tempfile
 import time
 from pathlib import Path
@@ -44,6 +45,7 @@ KINDS = ("time", "uuid", "random", "secrets")  # of values that are replayed on 
 RANDOM = KINDS[2]
 BACKLOG = 512  # connections that wait
 FINISH_S = 60.0  # without progress with the remaining traffic and the end of the file
+QUIET_S = 3.0  # after the end of the session until the recorder reports that it is not complete
 LOAD_S = 10.0  # until a child must have loaded the agent
 PROBE_S = 0.005
 NOT_LOADED = (
@@ -120,8 +122,12 @@ class WorkerProcess:
         """
         with contextlib.suppress(BrokenPipeError):  # it has ended already, and reported the reason
             os.write(self._control, (WHOLE if whole else INTERRUPTED) + struct.pack("d", started))
+        until = time.monotonic() + QUIET_S
         while (outcome := self._read()) is not None and outcome[0] == BUSY:
-            pass
+            if time.monotonic() > until:
+                until += FINISH_S
+                sys.stderr.write("ext-recorder: writing the recording; long bodies are searched for secrets first …\n")
+                sys.stderr.flush()
         self._finished = outcome is not None
         if close:
             self.close()

@@ -191,7 +191,6 @@ def _record(folder: RecordingFolder, command: Sequence[str], options: RunOptions
     except RecorderError:
         folder.discard_empty()
         raise
-    seconds = time.monotonic() - started
     found, lines = ended.result
     lines = [
         *ended.lines,
@@ -201,12 +200,12 @@ def _record(folder: RecordingFolder, command: Sequence[str], options: RunOptions
         *endpoint_lines(ended.traffic, replayed=False),
     ]
     header = header._replace(
-        seconds=round(seconds, 3),
+        seconds=round(ended.seconds, 3),
         exit=exit_status(ended.status),
         children=(*found, *children.servers),
         endpoints={endpoint: recorded.entry() for endpoint, (recorded, _, _) in ended.traffic.items()},
     )
-    _conclude(folder, header, ended, lines, f"recorded {folder.path} in {seconds:.1f} s")
+    _conclude(folder, header, ended, lines, f"recorded {folder.path} in {ended.seconds:.1f} s")
 
 
 def _conclude(
@@ -379,7 +378,7 @@ def _replay(folder: RecordingFolder, command: Sequence[str], options: RunOptions
 
     ended = _run(start, session, work, started, children.replayed)
     same, told = ended.result
-    result = f"replayed {folder.path} in {time.monotonic() - started:.1f} s instead of {header.seconds:.1f} s"
+    result = f"replayed {folder.path} in {ended.seconds:.1f} s instead of {header.seconds:.1f} s"
     if unpaid := sum((played + absent for _, played, absent in ended.traffic.values()), Traffic()).model:
         result += f"; not paid: {unpaid}"
     if not options.learn and any(DIFFERS in line for line in ended.lines):
@@ -512,6 +511,7 @@ class Ended(NamedTuple, Generic[Result]):
 
     Attributes:
         status: wait status.
+        seconds: from the start to its end. The worker may need longer, to write what was recorded.
         interrupted: name of the signal that has interrupted it, or "".
         ok: the worker has recorded or replayed everything.
         lines: of the worker.
@@ -520,6 +520,7 @@ class Ended(NamedTuple, Generic[Result]):
     """
 
     status: int
+    seconds: float
     interrupted: str
     ok: bool
     lines: list[str]
@@ -558,6 +559,7 @@ def _run(
         pid = _spawn(command, os.environ | variables)
         signals.catch_ignored()
         status, received = _wait(pid, signals)
+        seconds = time.monotonic() - started
         number = -os.waitstatus_to_exitcode(status)
         # A command that ends with exit code 0 after a signal, as servers do, is not interrupted.
         signaled = number if number in INTERRUPTING else min(INTERRUPTING & received, default=0) if status else 0
@@ -567,7 +569,7 @@ def _run(
         afterwards()
     kind, lines = outcome or ("error", ["the worker process of the proxy was killed"])
     traffic = {place: Traffics(*(Traffic(*each) for each in counts)) for place, counts in worker.traffic.items()}
-    return Ended(status, interrupted, kind == "ok", [line for line in lines if line], traffic, result)
+    return Ended(status, seconds, interrupted, kind == "ok", [line for line in lines if line], traffic, result)
 
 
 def _spawn(command: Sequence[str], environ: Mapping[str, str]) -> int:

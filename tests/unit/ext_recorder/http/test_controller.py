@@ -55,6 +55,21 @@ def test_progress_is_reported_only_after_the_end_of_the_session(start: Start) ->
     assert start(work).outcome(0.0, whole=True) == ("ok", ["", "0 before, 1 after"])
 
 
+def test_a_long_end_is_reported(
+    start: Start, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(controller, "QUIET_S", -1.0)
+
+    def work(context: WorkerContext) -> WorkerOutcome:
+        context.ready("seed", 0, [])
+        context.busy()
+        context.busy()
+        return WorkerOutcome(ok=True, lines=[])
+
+    assert start(work).outcome(0.0, whole=True) == ("ok", [""])
+    assert capsys.readouterr().err.count("writing the recording") == 1
+
+
 def test_a_worker_without_progress_is_stopped(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
     def work(context: WorkerContext) -> WorkerOutcome:
         context.ready("seed", 0, [])
