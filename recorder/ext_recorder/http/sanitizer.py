@@ -36,6 +36,13 @@ WHOLE = 4 * 1024 * 1024  # bytes of content examined as one text
 WINDOW = 1024 * 1024  # bytes of longer content examined together
 HELD_BACK = 16 * 1024  # bytes of the previous window: a secret may begin in one window and end in the next
 BLOCK, TAR_MAGIC = 512, 257  # of a tar archive: bytes of its first header, and the position of "ustar" in it
+SECRETS = re.compile(rb'"kind": ?"Secret(?:List)?"')
+SECRET_DATA = re.compile(rb'"data": ?\{[^{}]*\}')
+PLACEHOLDER = re.compile(rb'"(\[redacted:[^"\]]*\])"')
+KUBERNETES_PROTOBUF = "application/vnd.kubernetes.protobuf"
+# The envelope of an object: a magic number, then its version and kind, each with its field number and length.
+KUBERNETES_MAGIC, SECRET_KIND = b"k8s\0", b"\x12\x06Secret"
+ENCODED_SECRET = b"[redacted: Secret in Protocol Buffers]"
 GZIP = b"\x1f\x8b"
 EVENT_DATA = re.compile(rb"(data: ?)(\{.*\})(\r?\n)")  # line of server-sent events that may be a piece of a text
 STREAMS = ("text/event-stream", "application/x-ndjson", "application/jsonl", "application/json-seq")
@@ -88,6 +95,8 @@ class Sanitizer:
         """
         interaction.uri = self.text(interaction.uri)
         interaction.request_headers = self.headers(interaction.request_headers)
+        if _is_encoded_secret(interaction):
+            interaction.request_body = Body(ENCODED_SECRET)
         interaction.request_body = self.body(interaction.request_body, interaction.request_headers)
         interaction.reason = self.text(interaction.reason)
         interaction.headers = self.headers(interaction.headers)
@@ -208,6 +217,22 @@ class Sanitizer:
             yield clean[:cut]
             held = clean[cut:]
         yield held
+
+
+def with_decodable_secrets(data: bytes) -> bytes:
+    """Return responses of an API server with base64 in the data of Secrets, as clients in Go require it."""
+    if b"[redacted:" not in data or not SECRETS.search(data):
+        return data
+    return SECRET_DATA.sub(
+        lambda found: PLACEHOLDER.sub(lambda value: b'"' + b64encode(value[1]) + b'"', found[0]), data
+    )
+
+
+def _is_encoded_secret(interaction: Interaction) -> bool:
+    """Return True if a client of Kubernetes sends a Secret in Protocol Buffers, in which its data is not found."""
+    body = interaction.request_body
+    begin = next(body.pieces(), b"")[:BLOCK] if body is not None else b""
+    return begin.startswith(KUBERNETES_MAGIC) and SECRET_KIND in begin
 
 
 def _is_archive(body: Body, *, is_compressed: bool) -> bool:

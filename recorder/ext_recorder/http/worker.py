@@ -17,7 +17,7 @@ from .capture import attribute_calls
 from .event_loop import EventLoop
 from .kubeconfig import KubeconfigTemplate
 from .reader import HEAD, open_document
-from .sanitizer import Sanitizer
+from .sanitizer import Sanitizer, with_decodable_secrets
 from .server import serve
 from .traffic_counts import Traffic
 from .worker_context import KUBECONFIG, WHOLE, WorkerOutcome
@@ -177,7 +177,8 @@ def replay(
     paths = PathPairs(matching.path if matching is not None else ())
     if learner is not None:
         learner.paths = paths
-    live = Sanitizer(lambda data: paths.to_live(bindings.to_live(data, json=False)))
+    decodable = with_decodable_secrets if proxy is not None else bytes
+    live = Sanitizer(lambda data: decodable(paths.to_live(bindings.to_live(data, json=False))))
     playback = Playback(store, document.mapping("hosts"), cleaner, live, paths)
     playback.misses = misses
     epoch = document.values.get("epoch")

@@ -14,6 +14,7 @@ import h11
 from ext_recorder.http.event_loop import READ
 from ext_recorder.http.http1_observer import request_of
 from ext_recorder.http.responses import RequestReader
+from ext_recorder.http.sanitizer import KUBERNETES_PROTOBUF
 
 from .streams import HELLO, Stream
 from .upstream import Origin, Trust
@@ -456,11 +457,20 @@ def outgoing_headers(headers: Headers, host: str | None, entry: Entry) -> Header
             kept = host
         elif lower == "accept-encoding":
             kept = readable_encodings(value)
+        elif lower == "accept":
+            kept = readable_types(value)
         elif lower == "connection":
             tokens = [token.strip() for token in value.split(",")]
             kept = ", ".join(token for token in tokens if token.lower() not in {"http2-settings", "proxy-connection"})
         result.append((name, kept))
     return [*result, *entry.headers.items()]
+
+
+def readable_types(value: str) -> str:
+    """Return an Accept without Protocol Buffers of Kubernetes, in which Secrets can't be found, if it has others."""
+    types = value.split(",")
+    kept = [each for each in types if not each.strip().startswith(KUBERNETES_PROTOBUF)]
+    return ",".join(kept or types).strip()
 
 
 def readable_encodings(value: str) -> str:

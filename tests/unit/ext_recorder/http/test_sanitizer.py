@@ -15,7 +15,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ext_recorder.http.interaction import Body, Interaction
-from ext_recorder.http.sanitizer import HELD_BACK, WHOLE, Sanitizer, resized, with_whole_texts
+from ext_recorder.http.sanitizer import (
+    ENCODED_SECRET,
+    HELD_BACK,
+    WHOLE,
+    Sanitizer,
+    resized,
+    with_decodable_secrets,
+    with_whole_texts,
+)
 from ext_sdk.core.redaction.redactor import Redactor
 
 SECRET = b"hunter2"
@@ -88,6 +96,26 @@ def test_the_files_of_an_archive_stay_except_for_known_values(mode: Literal["w",
     assert changed is not None
     content = gzip.decompress(changed.whole()) if mode == "w:gz" else changed.whole()
     assert re.search(rb"password = .Wq7Rk2nX9v.; // \[redacted:[a-zA-Z.]+#1\]", content)
+
+
+def test_clients_can_decode_the_data_of_a_secret_that_was_redacted() -> None:
+    text = b'{"kind":"Secret","metadata":{"name":"[redacted:a#1]"},"data":{"a":"[redacted:b#2]","c":"eA=="}}'
+    encoded = b64encode(b"[redacted:b#2]")
+    expected = text.replace(b"[redacted:b#2]", encoded)
+    assert with_decodable_secrets(text) == expected
+    for other in (text.replace(b"Secret", b"ConfigMap"), text.replace(b"[redacted:", b"["), b"[redacted:x#1]"):
+        assert with_decodable_secrets(other) == other
+
+
+def test_a_secret_in_protocol_buffers_is_not_written() -> None:
+    body = b"k8s\0\n\x0c\n\x02v1\x12\x06Secret\x12\x20hunter"
+    interaction = Interaction("POST", "http://h/api/v1/namespaces/n/secrets", request_body=Body(body))
+    SANITIZER.interaction(interaction)
+    assert interaction.request_body is not None
+    assert interaction.request_body.whole() == ENCODED_SECRET
+    interaction.request_body = Body(body.replace(b"Secret", b"Pod..."))
+    SANITIZER.interaction(interaction)
+    assert b"hunter" in interaction.request_body.whole()
 
 
 def test_a_body_that_cannot_be_decoded_is_refused_or_searched_as_it_is() -> None:
