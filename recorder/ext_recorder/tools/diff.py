@@ -228,6 +228,9 @@ def diff(
         UsageError: a rule is not valid, or only one of them is a recording.
     """
     names = names or (str(one), str(other))
+    for path, title in zip((one, other), names, strict=True):
+        if not path.exists():
+            raise CassetteError(title, 0, "no such file or folder")
     recorded = (opened(one), opened(other))
     if (recorded[0].header is None) != (recorded[1].header is None):
         raise UsageError(f"{names[0]} and {names[1]}: expected two cassettes, or two recordings")
@@ -600,7 +603,7 @@ def _times(part: Part) -> dict[int, float]:
 
 
 def _objects(value: object, text: str) -> object:
-    """Return a body without what a cluster sets anew in each run; that of a watch as a list of its events."""
+    """Return a body without the members that a cluster sets to other values in each run; that of a watch as a list of its events."""
     if value is None and text.startswith('{"type":'):
         with suppress(MessageError):
             value = [loads(line) for line in text.splitlines()]

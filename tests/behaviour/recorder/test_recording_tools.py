@@ -145,6 +145,8 @@ def test_sessions_of_one_child_are_paired_by_their_messages(recording: Path, tmp
 def test_a_cassette_and_a_recording_are_not_compared(recording: Path) -> None:
     done = call("diff", str(recording), str(recording / "children" / "shell.yaml"))
     assert (done.returncode, "expected two cassettes, or two recordings" in done.stderr) == (2, True)
+    missing = call("diff", str(recording), str(recording.parent / "nothing"))
+    assert (missing.returncode, "nothing: no such file or folder" in missing.stderr) == (2, True)
 
 
 # --- lint -------------------------------------------------------------------------------------------------------------

@@ -367,7 +367,7 @@ class Rows:
         """Put each row without a parent below the phase or call during which it happened, if there is only one.
 
         Args:
-            lanes: lane of each source. A call is no parent of rows of its own lane.
+            lanes: lane of each source. A call is not a parent of rows of its own lane.
             names: of the lanes. A request whose client is known belongs to a call of that lane.
         """
         columns = self._columns
