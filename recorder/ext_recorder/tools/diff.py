@@ -603,7 +603,7 @@ def _times(part: Part) -> dict[int, float]:
 
 
 def _objects(value: object, text: str) -> object:
-    """Return a body without the members that a cluster sets to other values in each run; that of a watch as a list of its events."""
+    """Return the body of an object without members that differ in each run; for a watch, the list of its events."""
     if value is None and text.startswith('{"type":'):
         with suppress(MessageError):
             value = [loads(line) for line in text.splitlines()]
