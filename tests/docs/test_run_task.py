@@ -92,13 +92,15 @@ def test_the_server_answers_every_request_and_ends_with_its_input() -> None:
         {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"protocolVersion": "2025-11-25"}},
         {"jsonrpc": "2.0", "method": "notifications/initialized"},
         {"jsonrpc": "2.0", "id": 2, "method": "tools/list"},
+        {"jsonrpc": "2.0", "id": 3, "method": "prompts/list"},
     ]
     text = "".join(json.dumps(each) + "\n" for each in requests)
     command = [sys.executable, str(EVAL / "mcp_server.py")]
     done = subprocess.run(command, input=text, capture_output=True, text=True, check=True, timeout=LIMIT_SECONDS)
-    first, second = map(json.loads, done.stdout.splitlines())
+    first, second, third = map(json.loads, done.stdout.splitlines())
     assert (first["id"], first["result"]["protocolVersion"]) == (1, "2025-11-25")
-    assert (second["id"], second["error"]["code"]) == (2, -32601)
+    assert (second["id"], second["result"]) == (2, {"tools": []})
+    assert (third["id"], third["error"]["code"]) == (3, -32601)
 
 
 # --- The tasks --------------------------------------------------------------------------------------------------------

@@ -9,7 +9,9 @@ for line in sys.stdin:
     if request["method"] == "initialize":
         version = request["params"]["protocolVersion"]
         server = {"name": "empty", "version": "1.0.0"}
-        answer["result"] = {"protocolVersion": version, "capabilities": {}, "serverInfo": server}
+        answer["result"] = {"protocolVersion": version, "capabilities": {"tools": {}}, "serverInfo": server}
+    elif request["method"] == "tools/list":
+        answer["result"] = {"tools": []}
     else:
         answer["error"] = {"code": -32601, "message": f"no such method: {request['method']}"}
     if "id" in request:
