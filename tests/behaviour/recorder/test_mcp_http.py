@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 from contextlib import contextmanager
+from http.client import HTTPException
 from typing import TYPE_CHECKING
 from urllib.request import Request, urlopen
 
@@ -333,6 +334,14 @@ def test_faults_change_the_messages(folder: Path) -> None:
 
     assert broken[-1]["error"]["code"] == -32603
     assert again == "told"
+
+
+@pytest.mark.parametrize("fault", ["cut", "kill", "exit=4"])
+def test_a_fault_that_ends_a_message_ends_its_connection(folder: Path, fault: str) -> None:
+    with replaying(folder, "--fault", f"{fault}@method=tools/call,nth=1") as recorder:
+        client = McpClient(recorder.url)
+        with pytest.raises((OSError, HTTPException, ValueError)):
+            client.call("tell")
 
 
 def test_verify_finds_a_server_that_differs(folder: Path, tmp_path: Path) -> None:

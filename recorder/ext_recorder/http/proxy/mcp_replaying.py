@@ -191,6 +191,14 @@ class _Stream:
             self.client.stream.reset()
         self.over = True
 
+    def break_off(self, rest: bytes) -> None:
+        """End the connection as a server that crashes, after a part of a message."""
+        if self.client is not None and not self.over:
+            if rest:
+                self.event(rest)
+            self.client.stream.reset_at_end()
+        self.over = True
+
     def continue_at(self, client: Client) -> None:
         """Send further events to another connection."""
         self.client, self.begun, self.over = client, False, False
@@ -488,6 +496,10 @@ class _Session:
             if heads is not None and not heads:
                 del self._heads[line]
             self._message(line, head)
+        if self._rest:  # a fault has cut the message
+            for stream in list(self._posts.values())[-1:]:
+                stream.break_off(self._rest)
+            self._rest = b""
         return len(data)
 
     def _end(self) -> None:
@@ -496,12 +508,7 @@ class _Session:
             return
         self.over = True
         for stream in [*self._posts.values(), *self._gets]:
-            if self._rest and not stream.over:
-                stream.event(self._rest)
-                self._rest = b""
-            if stream.client is not None and not stream.over:
-                stream.client.stream.reset_at_end()
-            stream.over = True
+            stream.break_off(self._rest)
 
     # --- Messages of the server --------------------------------------------------------------------------------------
 
