@@ -238,6 +238,8 @@ def recover(partial: Path, path: Path, *, replace: bool = False) -> list[str]:
     """
     target = RecordingFolder(str(path))
     target.partial = partial
+    if path == partial and is_recording(path):
+        raise UsageError(f"{path}: a complete recording, nothing to recover")
     if path.exists() and not replace:
         raise UsageError(f"{path} exists already: choose another name by -o, or replace it by --force")
     if path.exists() and not is_recording(path) and any(path.iterdir()):

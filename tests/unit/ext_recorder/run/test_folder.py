@@ -219,6 +219,8 @@ def test_recover_refuses_what_is_not_an_interrupted_recording(tmp_path: Path) ->
     partial = interrupted(tmp_path / "rec").partial
     with pytest.raises(UsageError, match="exists already"):
         recover(partial, tmp_path / "rec")
+    with pytest.raises(UsageError, match="a complete recording, nothing to recover"):
+        recover(tmp_path / "rec", tmp_path / "rec")
     with pytest.raises(CassetteError, match="nothing was recorded yet"):
         recover(partial, tmp_path / "other")
     (tmp_path / "empty").mkdir()
