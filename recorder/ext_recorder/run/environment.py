@@ -139,7 +139,7 @@ def variables(
             environ.get("JAVA_TOOL_OPTIONS", ""),
             *(f"-D{kind}.proxyHost=127.0.0.1 -D{kind}.proxyPort={port}" for kind in ("http", "https")),
             "-Dhttp.nonProxyHosts=",
-            f"-Djavax.net.ssl.trustStore={java} -Djavax.net.ssl.trustStoreType=PKCS12",
+            f"-Djavax.net.ssl.trustStore='{java}' -Djavax.net.ssl.trustStoreType=PKCS12",  # in quotes, for spaces
         ]
     ).strip()
     return values

@@ -32,9 +32,10 @@ def test_an_address_of_loopback_is_left_to_a_command_that_may_start_its_server()
 
 def test_options_of_the_user_are_kept() -> None:
     environ = {"NODE_OPTIONS": "--max-old-space-size=99", "JAVA_TOOL_OPTIONS": "-Xmx1g"}
-    added = variables(environ, 8080, "/b.pem", "/b.p12", [])
+    added = variables(environ, 8080, "/b.pem", "/a folder/b.p12", [])
     assert shlex.split(added["NODE_OPTIONS"]) == ["--require", str(NODE_PRELOAD), "--max-old-space-size=99"]
-    assert added["JAVA_TOOL_OPTIONS"].startswith("-Xmx1g -D")
+    java = shlex.split(added["JAVA_TOOL_OPTIONS"])
+    assert (java[0], "-Djavax.net.ssl.trustStore=/a folder/b.p12" in java) == ("-Xmx1g", True)
     assert added["HTTPS_PROXY"] == added["http_proxy"] == "http://127.0.0.1:8080"
     assert added["NODE_EXTRA_CA_CERTS"] == added["SSL_CERT_FILE"] == "/b.pem"
 
