@@ -5,7 +5,7 @@
     …
 
 A file NAME.patch has all patches of the cassette NAME.yaml, which refers to them by number. Lines that begin with `#`
-are ours; git ignores them. There is no I/O here but that of `PatchFile`.
+are ours; git ignores them. It applies several patches of one file at once only if none of them renames or deletes it. There is no I/O here but that of `PatchFile`.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ BINARY_SEARCH_BYTES = 8_000  # git takes a file for binary if there is a NUL in 
 # Lines up to which changes are found exactly, or roughly; beyond, all between the first and the last is replaced.
 EXACT_LINES, ROUGH_LINES = 2_000, 20_000
 SUFFIX = ".patch"
-TITLE = b"# Files that a recorded child changed. `git apply` accepts this file, `ext-recorder replay` applies it.\n"
+TITLE = b"# Files that a recorded child changed, as patches for `git apply`. `ext-recorder replay` applies them.\n"
 NOT_RECORDED = b"# not recorded: "
 EMPTY_FOLDER = b"# empty folder: "
 _NO_ID = "0" * 40
