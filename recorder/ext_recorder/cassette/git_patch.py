@@ -5,7 +5,8 @@
     …
 
 A file NAME.patch has all patches of the cassette NAME.yaml, which refers to them by number. Lines that begin with `#`
-are ours; git ignores them. It applies several patches of one file at once only if none of them renames or deletes it. There is no I/O here but that of `PatchFile`.
+are ours; git ignores them. It applies several patches of one file at once only if none of them renames or deletes it.
+There is no I/O here but that of `PatchFile`.
 """
 
 from __future__ import annotations
