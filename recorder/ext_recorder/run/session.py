@@ -146,12 +146,7 @@ def _record(folder: RecordingFolder, command: Sequence[str], options: RunOptions
         pass_through=options.pass_through,
         environment=kept_variables(os.environ, lambda text: redactor.redact(text.encode()).decode()),
     )
-    partial = folder.begin(header)
-    if folder.left_behind:
-        left = folder.left_behind
-        _report(
-            [f"{left}: an earlier recording was interrupted; to make a recording of it: ext-recorder recover {left}"]
-        )
+    partial = _begin(folder, header)
     session = Session(Kubeconfig(texts_of(os.environ)), has_children=bool(wrapping.commands), clients=wrapping.commands)
     session.proxy = session.proxy._replace(
         parents=parents,
@@ -206,6 +201,16 @@ def _record(folder: RecordingFolder, command: Sequence[str], options: RunOptions
         endpoints={endpoint: recorded.entry() for endpoint, (recorded, _, _) in ended.traffic.items()},
     )
     _conclude(folder, header, ended, lines, f"recorded {folder.path} in {ended.seconds:.1f} s")
+
+
+def _begin(folder: RecordingFolder, header: RunHeader) -> Path:
+    """Begin a recording, and report an interrupted one that was found. Return the folder to record in."""
+    partial = folder.begin(header)
+    if left := folder.left_behind:
+        _report(
+            [f"{left}: an earlier recording was interrupted; to make a recording of it: ext-recorder recover {left}"]
+        )
+    return partial
 
 
 def _conclude(
@@ -268,7 +273,8 @@ def _extend(folder: RecordingFolder, command: Sequence[str], options: RunOptions
     pass_through = tuple(dict.fromkeys((*header.pass_through, *options.pass_through)))
     mcp = sessions_of(options, "", children.http_endpoints(str(folder.path)))
     session.proxy = session.proxy._replace(parents=parents, pass_through=pass_through, mcp=mcp)
-    partial = folder.begin(header._replace(exit=UNKNOWN))
+    remarks = [f"{folder.path} was recovered from an interrupted run; {header.recovered}"] if header.recovered else []
+    partial = _begin(folder, header._replace(exit=UNKNOWN))
     if (folder.path / CASSETTES).is_dir():
         shutil.copytree(folder.path / CASSETTES, partial / CASSETTES)
 
@@ -280,7 +286,6 @@ def _extend(folder: RecordingFolder, command: Sequence[str], options: RunOptions
 
     def start(temporary: Path, variables: dict[str, str]) -> Sequence[str]:
         own = {name: session.variables(temporary, name) for name in wrapping.commands}
-        extended = str(partial)
         children.write(
             str(temporary),
             str(folder.path),
@@ -288,7 +293,7 @@ def _extend(folder: RecordingFolder, command: Sequence[str], options: RunOptions
             variables,
             files=wrapping.agents or wrapping.extensions,
             own=own,
-            extended=extended,
+            extended=str(partial),
         )
         return wrapping.write(str(temporary))
 
@@ -304,7 +309,7 @@ def _extend(folder: RecordingFolder, command: Sequence[str], options: RunOptions
         shutil.rmtree(partial)
         raise
     (same, told), new = ended.result
-    lines = [*ended.lines, *told, *wrapping.remarks, *_remarks(folder, header, ())[1:]]
+    lines = [*ended.lines, *told, *wrapping.remarks, *remarks]
     lines += endpoint_lines(ended.traffic, replayed=True)
     if not ended.interrupted and not traffic_of(partial).exists() and not partial_of(traffic_of(partial)).exists():
         if not new:
