@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from itertools import zip_longest
 
 from ext_sdk.core.wire.json_pointer import MISSING, child, parts, resolve
@@ -96,4 +95,6 @@ def _kind(value: object) -> type:
 
 def content_hash(value: object) -> int:
     """Return a hash of a JSON value; the order of members does not matter."""
+    import json  # takes longer than the start of a replay
+
     return hash(json.dumps(value, sort_keys=True, default=str))
