@@ -125,7 +125,7 @@ class RequestRules:
         return {name: self._masked(name, value) for name, value in left.items()} if self._mask else left
 
     def _masked(self, name: str, value: object) -> object:
-        if self._mask is None or name not in {"path", "query", "headers", "body"}:
+        if self._mask is None or isinstance(value, Digest) or name not in {"path", "query", "headers", "body"}:
             return value
         if isinstance(value, bytes):
             try:
@@ -194,7 +194,7 @@ class PathPairs:
 def _texts(request: Interaction) -> Iterator[str]:
     """Yield the texts of a request, in an order that does not depend on that of its members."""
     yield unquote(request.uri)
-    todo = [_content(request, digest_long=True)]
+    todo = [_content(request)]
     while todo:
         value = todo.pop()
         if isinstance(value, str):
@@ -238,7 +238,7 @@ class Subject:
         self.address = f"{url.scheme}://{host}" + (f" {request.socket}" if request.socket else "")
         self.path = unquote(url.path) or "/"
         self.query = sorted(parse_qsl(url.query, keep_blank_values=True))
-        self.content = _content(request, digest_long=matching is None or not matching.are_custom)
+        self.content = _content(request)
         self.more: Mapping[str, object] = {}
         self.repeats = False
         if matching is None:
@@ -328,11 +328,10 @@ def _spelled(content: object) -> object:
     return ["bytes", sha256(content).hexdigest()] if isinstance(content, bytes) else ["value", content]
 
 
-def _content(request: Interaction, *, digest_long: bool) -> object:
+def _content(request: Interaction) -> object:
     """Return the body without its Content-Encoding: a JSON value, the fields of a form, or bytes.
 
-    Args:
-        digest_long: return the digest of a long body that is none of these.
+    A long body that is neither a value nor a form is returned as its digest, to which masks do not apply.
     """
     body = request.request_body
     if body is None or not body.size:
@@ -343,7 +342,7 @@ def _content(request: Interaction, *, digest_long: bool) -> object:
     boundary = b""
     if kind.strip().lower() == "multipart/form-data":
         boundary = parameters.partition("boundary=")[2].partition(";")[0].strip('" ').encode()
-    if digest_long and body.size > LONG and encoding not in ENCODINGS and not _may_be_value(kind, body):
+    if body.size > LONG and encoding not in ENCODINGS and not _may_be_value(kind, body):
         return _digest(body, boundary)
     data = _decoded(body, encoding) if encoding in ENCODINGS else body.whole()
     if kind.strip().lower() == "multipart/form-data":

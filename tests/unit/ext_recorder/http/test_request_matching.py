@@ -261,6 +261,14 @@ def test_a_long_body_is_compared_as_a_short_one_would_be(start: bytes, shift: in
     assert "bytes, now " in different(Subject(one), Subject(other))[0].text
 
 
+def test_rules_do_not_bring_a_long_body_into_memory() -> None:
+    rules = RequestRules(["/body/id"], ["[0-9]+"])
+    one, other = request(body=b"text 1 " + bytes(LONG)), request(body=b"text 2 " + bytes(LONG))
+    assert isinstance(Subject(one, rules).content, Digest)
+    assert same(one, one, rules)
+    assert not same(one, other, rules)
+
+
 @pytest.mark.parametrize("spaces", [b"", b"\xef\xbb\xbf ", b"\n" * 70_000])
 def test_a_long_value_is_compared_as_a_value(spaces: bytes) -> None:
     text = b" " * LONG
