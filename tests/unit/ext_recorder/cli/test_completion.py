@@ -36,7 +36,7 @@ LINES: list[tuple[str, set[str]]] = [
     ("lint --", {"--json", "--junit", "--shard", "--jobs", "--config", "--max-age", "--help"}),
     ("convert --from mcp-c", {"mcp-cassette", "mcp-cassette-ts"}),
     ("convert --from=mcp-c", {"mcp-cassette", "mcp-cassette-ts"}),
-    ("convert --to ", {"cassette", "jsonl"}),
+    ("convert --to ", {"cassette", "har", "jsonl"}),
     ("convert --protocol w", {"waza", "waza-go"}),
     ("convert --protocol=w", {"waza", "waza-go"}),
     ("replay se", {"session one.yaml", "sessions/"}),

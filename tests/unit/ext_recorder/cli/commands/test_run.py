@@ -42,4 +42,4 @@ def test_a_command_is_required() -> None:
     done = call("run", "rec")
     assert done.returncode == 2
     assert "expected the command to run after `--`: ext-recorder run FOLDER -- COMMAND…" in done.stderr
-    assert call("run", "--mode", "new_episodes", "rec", "--", "x").returncode == 2
+    assert call("run", "--mode", "sometimes", "rec", "--", "x").returncode == 2
