@@ -287,9 +287,20 @@ def test_parallel_sessions_have_a_cassette_each(tmp_path: Path) -> None:
         assert conversation(recorder.url, 2, 1) == ["2", "1"]
     assert recorder.code == 0, recorder.err
 
-    with McpHttpServer() as server, recording(tmp_path, server, "--mode", "all") as recorder:
+    (tmp_path / "mcp-3.yaml").write_text((tmp_path / NAME).read_text().replace("http://", "https://"))  # another server
+    with McpHttpServer(server.server_address[1]) as server, recording(tmp_path, server, "--mode", "all") as recorder:
         assert conversation(recorder.url, 1) == ["1"]
     assert not (tmp_path / "mcp-2.yaml").exists()
+    assert (tmp_path / "mcp-3.yaml").exists()
+
+
+def test_a_session_of_another_protocol_is_not_replayed(tmp_path: Path) -> None:
+    header = "cassette: 1\nprotocol: gevals\nframing: ndjson\nevents:\n"
+    (tmp_path / NAME).write_text(f"{header}- {{t: 0.000000, exit: 0}}\nredacted: []\n")
+    done = tool("replay", "--listen", LISTEN, NAME, folder=tmp_path)
+
+    assert done.returncode == 2
+    assert "expected a session of MCP, found one of gevals" in done.stderr
 
 
 def test_failures_of_http_are_responses_of_the_cassette(tmp_path: Path) -> None:

@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import urlsplit
 
 from ext_recorder.cassette.events import MESSAGE_LIMIT_BYTES
+from ext_recorder.cassette.reader import Reader
 from ext_recorder.cassette.yaml_scalars import holds
 from ext_recorder.errors import RecorderError, UsageError
 from ext_recorder.http.event_loop import READ, WRITE, EventLoop
@@ -710,6 +711,23 @@ def cassette_of(name: str, count: int) -> str:
     return name if count == 1 else f"{name.removesuffix('.yaml')}-{count}.yaml"
 
 
+def further_sessions(name: str, first: int = 2) -> list[str]:
+    """Return the cassettes of the sessions after the first one: those with numbers that are of the same server.
+
+    Raises:
+        CassetteError: a cassette can't be read.
+    """
+    with Reader(name) as reader:
+        server = reader.header.command
+    cassettes: list[str] = []
+    while Path(path := cassette_of(name, first + len(cassettes))).exists():
+        with Reader(path) as reader:
+            if reader.header.protocol != DIALECT.name or reader.header.command != server:
+                break
+        cassettes.append(path)
+    return cassettes
+
+
 def start_server(command: Sequence[str]) -> int:
     """Start a server in a process group of its own, and return its process id. Raises CommandError."""
     try:
@@ -772,8 +790,7 @@ def record_sessions(config: RecordingConfig) -> int:
     claim_standard_files()
     relay = HttpRelay(config)
     status = relay.run()
-    count = max(2, relay.sessions + 1)
-    while relay.sessions and (older := Path(cassette_of(config.name, count))).exists():
-        older.unlink()  # the recording before this one had more sessions
-        count += 1
+    if relay.sessions and status == 0:  # the recording before this one may have had more
+        for older in further_sessions(config.name, first=max(2, relay.sessions + 1)):
+            Path(older).unlink()
     return status

@@ -6,7 +6,6 @@ Each session has a player of its own, as on stdio. Its cassette tells for each m
 
 from __future__ import annotations
 
-import os
 import signal
 import uuid
 from collections import deque
@@ -38,8 +37,8 @@ from .mcp_recording import (
     OPENING,
     SESSION_ID,
     STREAM,
-    cassette_of,
     endpoint_of,
+    further_sessions,
     header_of,
     listen_at,
     messages_in,
@@ -719,12 +718,10 @@ class _Server:
             self._headline = headline(cassette, reader.header)
             if options.live:
                 check(cassette, reader.header, options.live)
-            if reader.header.framing != DIALECT.framing:
-                raise RecorderError(f"{cassette}: expected messages of MCP, found framing {reader.header.framing}")
-        cassettes, count = [cassette], 2
-        while os.path.exists(further := cassette_of(cassette, count)):  # noqa: PTH110
-            cassettes.append(further)
-            count += 1
+            header = reader.header
+            if header.protocol not in {DIALECT.name, "jsonrpc"} or header.framing != DIALECT.framing:
+                raise RecorderError(f"{cassette}: expected a session of MCP, found one of {header.protocol}")
+        cassettes = [cassette, *further_sessions(cassette)]
         self._listener, self._address = listen_at(listen)
         self._loop = EventLoop()
         self._err = host_outlet(2)
