@@ -35,6 +35,7 @@ OUTPUT = (
 )  # fmt: skip
 USAGE = ("usage", "usageMetadata")  # members that have these; Ollama has them at the top level
 AROUND = ("message", "response")  # members of events that have such a member
+SHOWN = 12  # endpoints in a summary
 PORTS = {"http": ":80", "https": ":443"}
 
 
@@ -70,6 +71,14 @@ class Traffic(NamedTuple):
         calls = "1 model call" if self.calls == 1 else f"{self.calls:,} model calls"
         tokens = f" with {self.input_tokens:,} + {self.output_tokens:,} tokens (input + output)"
         return calls + (tokens if self.input_tokens + self.output_tokens else "")
+
+
+class Traffics(NamedTuple):
+    """Traffic with one endpoint: all that is recorded, what was replayed, and that of replayed children."""
+
+    recorded: Traffic
+    played: Traffic = Traffic()
+    absent: Traffic = Traffic()
 
 
 def endpoint_of(interaction: Interaction) -> str:
@@ -129,3 +138,22 @@ def _usages(document: Mapping[str, object]) -> Iterator[Mapping[str, object]]:
     for place in (document, *(document.get(name) for name in AROUND)):
         if isinstance(place, dict):
             yield from (place[name] for name in USAGE if isinstance(place.get(name), dict))
+
+
+def endpoint_lines(traffic: Mapping[str, Traffics], *, replayed: bool) -> list[str]:
+    """Return a line for each endpoint, first those with the most requests."""
+    lines = []
+    for endpoint, (recorded, played, absent) in sorted(traffic.items(), key=lambda item: -item[1][0].requests):
+        parts = []
+        if not replayed:
+            parts = [_requests(recorded.requests), recorded.model]
+        elif recorded.requests > absent.requests:
+            parts = [f"{played.requests:,} of {_requests(recorded.requests - absent.requests)}", played.model]
+        if absent.requests:
+            parts.append(f"{_requests(absent.requests)} by replayed children")
+        lines.append(f"{endpoint}: {', '.join(filter(None, parts))}")
+    return lines if len(lines) <= SHOWN else [*lines[:SHOWN], f"and {len(lines) - SHOWN} more endpoints"]
+
+
+def _requests(count: int) -> str:
+    return "1 request" if count == 1 else f"{count:,} requests"

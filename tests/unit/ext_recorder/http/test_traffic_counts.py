@@ -8,7 +8,7 @@ import json
 import pytest
 
 from ext_recorder.http.interaction import Body, Interaction
-from ext_recorder.http.traffic_counts import Traffic, endpoint_of, traffic_of
+from ext_recorder.http.traffic_counts import SHOWN, Traffic, Traffics, endpoint_lines, endpoint_of, traffic_of
 
 
 def answered(path: str, body: bytes, *headers: tuple[str, str], method: str = "POST") -> Interaction:
@@ -90,3 +90,32 @@ def test_the_text_of_a_count_names_what_a_replay_does_not_pay() -> None:
     assert total.model == "2 model calls with 1,201 + 31 tokens (input + output)"
     assert Traffic(1, 1).model == "1 model call"
     assert Traffic(3).model == ""
+
+
+def test_endpoints_are_listed_by_their_number_of_requests() -> None:
+    traffic = {
+        "http://a": Traffics(Traffic(1)),
+        "http://c": Traffics(Traffic(1), Traffic(), Traffic(1)),
+        "https://b": Traffics(Traffic(1200, 2, 30, 4), Traffic(600, 1, 15, 2), Traffic(200)),
+    }
+    plain = {endpoint: Traffics(counts.recorded) for endpoint, counts in traffic.items()}
+    assert endpoint_lines(plain, replayed=False) == [
+        "https://b: 1,200 requests, 2 model calls with 30 + 4 tokens (input + output)",
+        "http://a: 1 request",
+        "http://c: 1 request",
+    ]
+    assert endpoint_lines(traffic, replayed=True) == [
+        (
+            "https://b: 600 of 1,000 requests, 1 model call with 15 + 2 tokens (input + output), "
+            "200 requests by replayed children"
+        ),
+        "http://a: 0 of 1 request",
+        "http://c: 1 request by replayed children",
+    ]
+
+
+def test_a_long_list_of_endpoints_is_cut() -> None:
+    traffic = {f"http://{number}": Traffics(Traffic(1)) for number in range(SHOWN + 3)}
+    assert endpoint_lines(traffic, replayed=False)[SHOWN:] == ["and 3 more endpoints"]
+    del traffic["http://0"], traffic["http://1"], traffic["http://2"]
+    assert len(endpoint_lines(traffic, replayed=False)) == SHOWN
