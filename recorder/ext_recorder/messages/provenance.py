@@ -26,6 +26,7 @@ _SHOWN = 200  # characters of a command in a message,
 _IN_HEADLINE = 60  # and in the line about a replay
 # `python`, `python3` and `python3.12` name one interpreter: a cassette is for any version of it.
 _INTERPRETERS = ("python", "pypy")
+_LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 
 
 class Live:
@@ -225,6 +226,11 @@ def _same_but_for_secrets(recorded: str, live: str) -> bool:
 
 
 def _program(word: str) -> str:
+    scheme, is_url, rest = word.partition("://")
+    if is_url:  # of a server; on loopback, it may have another port each time
+        host, _, path = rest.partition("/")
+        name, _, port = host.rpartition(":")
+        return f"{scheme}://{name if port.isdigit() and name in _LOOPBACK else host}/{path}"
     name = word.rpartition("/")[2]
     for known in _INTERPRETERS:
         if name.startswith(known) and not name[len(known) :].strip("0123456789."):

@@ -52,6 +52,7 @@ SAME = [
     (("x", "--token", "[redacted:key.token#1]"), ("x", "--token", "another secret")),
     (("x", "-p[redacted:a#1]:[redacted:b#2]@host"), ("x", "-pone:two@host")),
     (("x", "a\ufffdb"), ("x", "a\nb")),
+    (("http://127.0.0.1:8080/mcp",), ("http://127.0.0.1:9090/mcp",)),
 ]
 OTHER = [
     (("cat",), ("tac",)),
@@ -66,6 +67,10 @@ OTHER = [
     (("x", "--token=[redacted:key.token#1]"), ("x", "--user=ada")),
     (("x", "-p[redacted:a#1]:[redacted:b#2]@host"), ("x", "-pone@host")),
     (("python2", "a.py"), ("python-config", "a.py")),
+    (("https://a.example/mcp",), ("https://b.example/mcp",)),
+    (("https://a.example/mcp",), ("http://a.example/mcp",)),
+    (("https://a.example:8443/mcp",), ("https://a.example/mcp",)),
+    (("http://127.0.0.1:8080/mcp",), ("http://127.0.0.1:8080/other",)),
 ]
 
 
