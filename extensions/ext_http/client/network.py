@@ -19,6 +19,7 @@ import httpx2
 import ext_sdk
 
 from .errors import TLS_HANDSHAKE
+from .settings import RECORDER
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -320,6 +321,8 @@ def create_context(tls: Tls) -> ssl.SSLContext:
             raise ext_sdk.InvalidArgs("tls.ca", f"expected certificates in PEM: {_reason(error)}") from None
     else:
         context = httpx2.create_ssl_context(trust_env=False)
+    if RECORDER in os.environ and (bundle := os.environ.get("SSL_CERT_FILE")) and Path(bundle).is_file():
+        context.load_verify_locations(bundle)
     if not tls.certificate:
         return context
     # Python loads certificates and keys from files only: a private file, removed at once.

@@ -9,6 +9,9 @@ from .url import Guard
 HttpVersion = Literal["1.1", "2", "auto"]
 
 
+RECORDER = "EXT_RECORDER_PROXY"  # `ext-recorder run` records: its proxy, whose authority is in SSL_CERT_FILE, is used
+
+
 class Tls(NamedTuple):
     """TLS settings.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import os
 import re
 import time
 from functools import partial
@@ -17,7 +18,7 @@ import ext_sdk
 from ext_http.client.errors import ExchangeFailed, Refused
 from ext_http.client.response import excerpt, status_line
 from ext_http.client.session import Sessions
-from ext_http.client.settings import Proxy, Settings, Tls
+from ext_http.client.settings import RECORDER, Proxy, Settings, Tls
 from ext_http.client.url import Guard, host_is_literal, join, normalized, parse, raw_target
 from ext_http.config import HttpConfig
 from ext_http.mock.registry import Mocks
@@ -157,6 +158,8 @@ def build_settings(
 def _proxy_of(args: ServerArgs, origin: Origin, context: ext_sdk.Context) -> Proxy | None:
     if args.proxy is UNSET:
         url = context.config_as(HttpConfig).proxy
+        if not url and RECORDER in os.environ and args.unix_socket is UNSET and not args.resolve:
+            url = FROM_ENV
     else:  # only the password in a URL is secret
         url = args.proxy if isinstance(args.proxy, str) else resolve_secret(args.proxy, "proxy", context)
     if url == FROM_ENV:  # HTTP_PROXY, HTTPS_PROXY, ALL_PROXY and NO_PROXY, also in lower case

@@ -307,6 +307,25 @@ def test_http_clients_of_python(tmp_path: Path) -> None:
     recording.check_replay(environ={"PYTHONPATH": str(python_packages())})
 
 
+EXT_HTTP = """
+import json, subprocess, sys
+for url in sys.argv[1:]:
+    arguments = json.dumps({"url": url + "/count/ext", "expect": {"status": 200}})
+    call = [sys.executable, "-P", "-m", "ext_http", "call", "--json", "request", arguments]
+    print(json.loads(subprocess.run(call, stdout=subprocess.PIPE, check=True).stdout)["outputs"]["body"])
+"""
+
+
+def test_ext_http_without_configuration(tmp_path: Path) -> None:
+    (tmp_path / "calls.py").write_text(EXT_HTTP)
+    with serving() as plain, serving(tmp_path) as secure:
+        command = [PYTHON, "calls.py", plain.origin, secure.origin]
+        recording = Recording(tmp_path, command, SSL_CERT_FILE=str(tmp_path / "ca.pem"))
+        recording.record()
+    assert len(recording.recorded.out.split()) == 2
+    recording.check_replay()
+
+
 MODELS_PYTHON = """
 import anthropic, asyncio, json, openai
 
