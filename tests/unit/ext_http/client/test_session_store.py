@@ -76,7 +76,7 @@ def test_cookies_do_not_go_to_other_ports(http: Extension, stub: Stub) -> None:
 
 
 def test_a_cookie_for_another_domain_is_not_kept(http: Extension, stub: Stub) -> None:
-    stub.routes["/"] = lambda handler, asked: handler.answer(200, "", {"Set-Cookie": "a=set-by-redirect; Domain=evil.test"})
+    stub.routes["/"] = lambda handler, asked: handler.answer(200, "", {"Set-Cookie": "a=other; Domain=evil.test"})
     for _ in range(2):
         http.get(stub.url(), session="shop")
     assert cookie(stub) is None
