@@ -83,6 +83,7 @@ class TrafficCapture:
         self.passed: Counter[str] = Counter()  # connections to servers that were passed through
         self.addresses: set[str] = set()  # hosts and ports that were used
         self.traffic: dict[str, Traffic] = {}  # by endpoint
+        self.failed: dict[str, Counter[str]] = {}  # reasons of failed connections, by host and port
 
     def frame(self, peer: ChildConnection, event: dict[str, object], data: bytes) -> None:
         """Process an event of a child, and its bytes."""
@@ -200,6 +201,9 @@ class TrafficCapture:
         if interaction.method != CONNECT:
             endpoint = endpoint_of(interaction)
             self.traffic[endpoint] = self.traffic.get(endpoint, Traffic()) + traffic_of(interaction)
+        elif interaction.uri.startswith((TCP, TLS)):
+            reason = str((interaction.error or {}).get("message") or "no reason")
+            self.failed.setdefault(place_of(interaction), Counter())[reason] += 1
         if interaction.tls:
             self.servers.setdefault(place_of(interaction), interaction.tls)
         self._writer.append(interaction)

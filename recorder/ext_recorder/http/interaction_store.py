@@ -209,7 +209,6 @@ class InteractionStore:
         self.matching = matching
         self.learner: Learner | None = None
         self.addresses = self._source.addresses
-        self._failures = self._source.failures  # that were not replayed
         self.extra = 0  # polls beyond the recorded ones
 
     # --- Reading -----------------------------------------------------------------------------------------------------
@@ -261,29 +260,31 @@ class InteractionStore:
     # --- Connections -------------------------------------------------------------------------------------------------
 
     def refusal(self, kind: str, address: str) -> Interaction | None:
-        """Return the recorded failure of a connection, once, if the connection failed at this point.
+        """Return the recorded failure of a connection, if the connection failed at this point.
+
+        The last one at an address is repeated: the number of attempts to reach a server depends on time.
 
         Args:
             kind: TCP or TLS.
             address: host and port.
         """
-        if not self._failures or address not in self.addresses:
+        if not self._source.failures or address not in self.addresses:
             return None
         entry = self._first_at(address)
         while entry is None and self._read() is not None:
             entry = self._first_at(address)
+        entry = entry or next(reversed(self._at.get(address, ())), None)
         if entry is None or entry.kind != kind:
             return None
         entry.played = True
-        self._failures -= 1
         return self._source.load(entry.place)
 
     def _first_at(self, address: str) -> Entry | None:
         """Return the first entry at an address that was not replayed, of those that were read."""
         entries = self._at.get(address)
-        while entries and entries[0].played:
+        while entries and len(entries) > 1 and entries[0].played:
             entries.popleft()
-        return entries[0] if entries else None
+        return entries[0] if entries and not entries[0].played else None
 
     def tls(self, address: str) -> dict[str, object]:
         """Return the TLS properties of a server."""

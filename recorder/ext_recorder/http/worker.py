@@ -26,6 +26,7 @@ from .writer import Writer, without_clients
 SHOWN = 10  # messages that were replayed differently
 
 if TYPE_CHECKING:
+    from collections import Counter
     from collections.abc import Collection, Iterable, Mapping
 
     from ext_recorder.messages.redaction import Redaction
@@ -108,7 +109,7 @@ def record(
     lines = [f"not recorded: {problem}" for problem in recording.problems]
     done = [] if lines or proxy else [f"recorded {path}: {count}"]
     traffic = {endpoint: (tuple(counts), (), ()) for endpoint, counts in recording.traffic.items()}
-    remarks = [*_unseen(recording.programs), *_passed(recording.passed)]
+    remarks = [*_unseen(recording.programs), *_passed(recording.passed), *(_failed(recording.failed) if proxy else ())]
     return WorkerOutcome(not lines, [*lines, *done], remarks, traffic)
 
 
@@ -190,12 +191,13 @@ def replay(
     }
     kinds = document.values.get("deterministic")
     loop = EventLoop()
+    end = None
     if proxy is not None:
         from .proxy.service import replay_requests
 
-        replay_requests(loop, proxy, context.folder, playback, store)
+        end = replay_requests(loop, proxy, context.folder, playback, store)
     context.ready(document.text("seed"), start, [str(kind) for kind in kinds] if isinstance(kinds, list) else [])
-    if not serve(loop, context.listener, context.control, playback):
+    if not serve(loop, context.listener, context.control, playback, end):
         rmtree(context.folder, ignore_errors=True)
     lines = playback.misses[:EXPLAINED]
     if len(playback.misses) > EXPLAINED:
@@ -282,7 +284,8 @@ def extend(
     lines = [f"not recorded: {problem}" for problem in capture.problems]
     lines += playback.misses[:SHOWN]
     done = [f"recorded: {added} new request{'' if added == 1 else 's'}"] if added else []
-    return WorkerOutcome(not lines, [*lines, *done], [*_unseen(capture.programs), *_passed(playback.passed)], traffic)
+    remarks = [*_unseen(capture.programs), *_passed(playback.passed), *_failed(capture.failed)]
+    return WorkerOutcome(not lines, [*lines, *done], remarks, traffic)
 
 
 def _extended(document: Document, capture: TrafficCapture, redacted: Iterable[str]) -> dict[str, object]:
@@ -305,6 +308,14 @@ def _passed(places: Mapping[str, int]) -> list[str]:
     """Return a remark on servers that were passed through."""
     listed = [f"{place} ({count} connection{'s' if count > 1 else ''})" for place, count in sorted(places.items())]
     return [f"passed through, not recorded: {', '.join(listed)}"] if listed else []
+
+
+def _failed(places: Mapping[str, Counter[str]]) -> list[str]:
+    """Return a remark on each server to which connections have failed."""
+    return [
+        f"{place}: {reasons.total()} failed connection{'s' if reasons.total() > 1 else ''}: {', '.join(reasons)}"
+        for place, reasons in places.items()
+    ]
 
 
 def _clocks(recorded: object) -> dict[tuple[Call, str], list[list[int]]]:

@@ -135,8 +135,68 @@ def test_a_server_that_cannot_be_reached_is_explained_in_both(tmp_path: Path) ->
         assert [result["failure"] for result in recorded] == ["HTTP 502", "HTTP 502"]
         assert command.run("--mode=none") == recorded
     traffic = yaml.safe_load((tmp_path / "rec" / "traffic.http.yaml").read_text())
-    # A port of loopback on which nothing listens belongs to a server that the command starts: it is not recorded.
-    assert [each["error"]["type"] for each in traffic["interactions"]] == ["gaierror"]
+    # A program may connect to its own server before that listens, so a port of loopback is recorded at the end.
+    assert [each["error"]["type"] for each in traffic["interactions"]] == ["gaierror", "ConnectionRefusedError"]
+
+
+# Requests a path of each port; then that of a server of its own, before and after it listens.
+WITH_OWN_SERVER = """
+import http.server, os, threading, urllib.error, urllib.request
+def get(port):
+    try:
+        return urllib.request.urlopen(f"http://127.0.0.1:{port}/a").status
+    except urllib.error.HTTPError as error:
+        return error.code
+statuses = [get(port) for port in os.environ["PORTS"].split()]
+statuses.append(get(os.environ["OWN"]))
+server = http.server.HTTPServer(("127.0.0.1", int(os.environ["OWN"])), http.server.SimpleHTTPRequestHandler)
+threading.Thread(target=server.handle_request, daemon=True).start()
+print(*statuses, get(os.environ["OWN"]))
+"""
+
+
+def test_a_server_that_ran_before_the_command_or_never_is_not_one_of_the_command(tmp_path: Path) -> None:
+    (tmp_path / "a").write_text("own")
+
+    def run(mode: str, *ports: int, expected: int = 0) -> tuple[str, str]:
+        done = subprocess.run(
+            [*RECORDER, "run", "--mode", mode, "rec", "--", sys.executable, "-c", WITH_OWN_SERVER],
+            cwd=tmp_path,
+            env={**os.environ, "PORTS": " ".join(map(str, ports)), "OWN": str(own)},
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE_S,
+            check=False,
+        )
+        assert done.returncode == expected, done.stderr
+        return done.stdout.strip(), done.stderr
+
+    def ok(connection: socket.socket, _head: bytes) -> None:
+        connection.sendall(HEAD + b"all of it.")
+
+    with (
+        reserved_port() as own,
+        reserved_port() as closed,
+        reserved_port() as unknown,
+        RawServer(ok) as server,
+        RawServer(ok) as other,
+    ):
+        port, before = int(server.url.rstrip("/").rpartition(":")[2]), int(other.url.rstrip("/").rpartition(":")[2])
+        out, err = run("once", port, closed, closed)
+        assert out == "200 502 502 502 200"
+        assert f"127.0.0.1:{closed}: 2 failed connections: Connection refused\n" in err
+        assert str(own) not in err
+        for mode in ("once", "none", "new_episodes"):
+            assert run(mode, port, closed, closed, closed)[0] == "200 502 502 502 502 200"
+        out, err = run("once", before, expected=3)
+        assert (out, other.connections) == ("499 502 200", 0)
+        assert f"GET http://127.0.0.1:{before}/a: differs from recorded interaction 1: address: recorded " in err
+        out, err = run("once", port, unknown, expected=3)
+        assert out == "200 502 502 200"
+        assert f"127.0.0.1:{unknown}: never recorded, and no server of the command listens there\n" in err
+        assert f"127.0.0.1:{own}" not in err
+        for mode in ("new_episodes", "once"):
+            assert run(mode, port, unknown)[0] == "200 502 502 200"
 
 
 # --- Certificates -----------------------------------------------------------------------------------------------------

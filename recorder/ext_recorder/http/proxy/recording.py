@@ -16,6 +16,8 @@ from .upstream import Upstream
 from .websocket import CLIENT, SERVER, WebSocketObserver, is_websocket, other_protocol
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from ext_recorder.http.event_loop import EventLoop
 
     from .certificates import Authority
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
     from .upstream import Origin, ParentProxies, Trust
 
 SERVER_CLOSED = {"type": "ServerClosed", "errno": None, "message": "the server ended the connection"}
+MOST_REFUSED = 1000  # connections to one server that are kept; a replay repeats the last one
 PATIENCE_S = 0.1  # a program that ends the connection after a longer silence of the server has given up
 GAVE_UP = {"type": "GaveUp", "errno": None, "message": "the child did not wait for an answer"}
 
@@ -65,6 +68,39 @@ class Unrecorded:
         """Do nothing."""
 
 
+class OwnServers(Unrecorded):
+    """Servers of the command itself, which are not recorded.
+
+    Programs connect to their own server until it listens, so refused connections are kept until the end of the run: a
+    port where none has succeeded by then does not belong to a server of the command.
+    """
+
+    def __init__(self) -> None:
+        self._refused: dict[int, dict[str, list[Interaction]]] = {}  # by port, and by host and port
+        self._reached: set[int] = set()  # ports
+
+    def add(self, interaction: Interaction) -> None:
+        """Keep a refused connection; release other interactions."""
+        place = interaction.uri.removeprefix(TCP)
+        port = int(place.rpartition(":")[2]) if place != interaction.uri else None
+        if port is None or port in self._reached:
+            super().add(interaction)
+            return
+        kept = self._refused.setdefault(port, {}).setdefault(place, [])
+        if len(kept) < MOST_REFUSED:
+            kept.append(interaction)
+
+    def reached(self, origin: Origin) -> None:
+        """Forget the refused connections to the port of a server that listens."""
+        self._reached.add(origin.port)
+        self._refused.pop(origin.port, None)
+
+    @property
+    def failed(self) -> dict[str, list[Interaction]]:
+        """Return the failed connections to ports where none has succeeded, by host and port."""
+        return {place: failed for places in self._refused.values() for place, failed in places.items()}
+
+
 class Watch(Protocol):
     """Finds requests that an observer records."""
 
@@ -84,6 +120,7 @@ class RecordingContext(NamedTuple):
         parents: proxies of the user.
         is_raw: bytes in tunnels are forwarded as they are, without TLS in between.
         watch: finds requests of sessions that are recorded as such; None if there are none.
+        reached: receives each server to which a connection was opened.
     """
 
     loop: EventLoop
@@ -95,6 +132,7 @@ class RecordingContext(NamedTuple):
     parents: ParentProxies
     is_raw: bool = False
     watch: Watch | None = None
+    reached: Callable[[Origin], None] = lambda origin: None
 
     def now(self) -> float:
         """Return the seconds since the start."""
@@ -226,6 +264,7 @@ class RecordedConnection:
 
     def connected(self, upstream: Upstream) -> None:
         """Continue after the connection was opened."""
+        self._context.reached(upstream.origin)
         if self._purpose == "tunnel":
             if self._context.is_raw:
                 self._is_raw = True

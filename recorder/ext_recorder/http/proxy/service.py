@@ -17,7 +17,7 @@ from ext_sdk.core.wire.json_codec import dumps
 
 from .certificates import Authority, bundle, java_trust_store
 from .client import Entry, accepting
-from .recording import RecordedConnection, RecordingContext, Unrecorded
+from .recording import OwnServers, RecordedConnection, RecordingContext, Unrecorded
 from .replaying import ExtendedConnection, ReplayedConnection
 from .streams import Stream
 from .upstream import ParentProxies, Trust, is_listed
@@ -329,10 +329,11 @@ def _record(options: ProxyOptions, folder: str, started: float, control: int, al
     authority = Authority()
     connections: set[RecordedConnection] = set()
     context = RecordingContext(loop, Trust(options.trusted), authority, feed, started, connections, options.parents)
-    passing = context._replace(feed=Unrecorded(), connections=set())
+    through = context._replace(feed=Unrecorded(), connections=set(), is_raw=True)
+    own = OwnServers()
+    passing = context._replace(feed=own, connections=set(), reached=own.reached)
     sessions = options.mcp.record(loop, folder, feed.problem) if options.mcp is not None else None
     context = context._replace(watch=sessions)
-    through = passing._replace(is_raw=True)
     outside = options.outside
 
     def is_own(origin: Origin) -> bool:
@@ -348,6 +349,9 @@ def _record(options: ProxyOptions, folder: str, started: float, control: int, al
         loop.turn(None)
     for connection in list(connections):
         connection.cut()
+    for failed in own.failed.values():
+        for interaction in failed:
+            feed.add(interaction)
     loop.drain()
     for report in sessions.finish() if sessions is not None else ():
         if not report.ok:
@@ -359,33 +363,45 @@ def _record(options: ProxyOptions, folder: str, started: float, control: int, al
 
 def replay_requests(
     loop: EventLoop, options: ProxyOptions, folder: str, playback: Playback, store: InteractionStore
-) -> None:
-    """Serve programs from a recording.
+) -> Callable[[EventLoop], None]:
+    """Serve programs from a recording. Return a function that ends this.
+
+    An unrecorded server on loopback belongs to the command unless its port was open before.
 
     Args:
         folder: of the session, for the certificates.
     """
     authority = Authority()
-    passing = RecordingContext(
-        loop, Trust(options.trusted), authority, Unrecorded(), time.monotonic(), set(), options.parents
+    through = RecordingContext(
+        loop, Trust(options.trusted), authority, Unrecorded(), time.monotonic(), set(), options.parents, is_raw=True
     )
+    own, outside = OwnServers(), options.outside or ()
+    passing = through._replace(feed=own, is_raw=False, reached=own.reached)
     sessions = options.mcp.replay(loop, folder, playback.misses.append) if options.mcp is not None else None
     backends = Backends(
         lambda trust: ReplayedConnection(playback, store, authority, sessions),
         passing.connection,
-        passing._replace(is_raw=True).connection,
+        through.connection,
     )
+
+    def end(_: EventLoop) -> None:
+        playback.misses += [
+            f"{place}: never recorded, and no server of the command listens there" for place in own.failed
+        ]
+
     routing = ProxyRouting(
         options,
         backends,
         is_own=lambda origin: (
-            not (store.serves(origin.place) or store.tls(origin.place))
+            origin.port not in outside
+            and not (store.serves(origin.place) or store.tls(origin.place))
             and (sessions is None or not sessions.serves(origin.place))
         ),
         note=lambda place: playback.passed.update([place]),
         problem=lambda text: None if text in playback.misses else playback.misses.append(text),
     )
     _serve(loop, options, folder, authority, routing)
+    return end
 
 
 class DirectFeed:
@@ -433,12 +449,14 @@ def extend_requests(
     connections: set[RecordedConnection] = set()
     feed, trust, outside = DirectFeed(loop, capture), Trust(options.trusted), options.outside
     context = RecordingContext(loop, trust, authority, feed, started, connections, options.parents)
-    passing = context._replace(feed=Unrecorded(), connections=set())
+    through = context._replace(feed=Unrecorded(), connections=set(), is_raw=True)
+    own_servers = OwnServers()
+    passing = context._replace(feed=own_servers, connections=set(), reached=own_servers.reached)
     sessions = options.mcp.replay(loop, folder, playback.misses.append) if options.mcp is not None else None
     backends = Backends(
         lambda own: ExtendedConnection(playback, store, authority, context.connection(own), sessions),
         passing.connection,
-        passing._replace(is_raw=True).connection,
+        through.connection,
     )
 
     def is_own(origin: Origin) -> bool:
@@ -448,6 +466,9 @@ def extend_requests(
     def end(_: EventLoop) -> None:
         for connection in list(connections):
             connection.cut()
+        for failed in own_servers.failed.values():
+            for interaction in failed:
+                feed.add(interaction)
 
     def note(place: str) -> None:
         playback.passed.update([place])

@@ -234,6 +234,13 @@ def test_every_failure_of_a_connection_is_replayed_before_it_succeeds() -> None:
     assert [shelf.refusal(TCP, "h:80") for _ in "abc"] == [*refusals, None]
 
 
+def test_a_server_that_was_never_reached_is_not_reached_however_often_it_is_tried() -> None:
+    refusals = [Interaction(CONNECT, f"{TCP}h:80", error={"type": "ConnectionRefusedError"}) for _ in "ab"]
+    shelf = library(answered("a"), *refusals)
+    assert text(shelf.take(Subject(asked()), 1)) == "a"
+    assert [shelf.refusal(TCP, "h:80") for _ in "abc"] == [*refusals, refusals[1]]
+
+
 def test_a_call_stays_the_recorded_call_that_it_was_first() -> None:
     recorded = [answered(text, "POST", call=int(text[1])) for text in ("a1", "b2", "c1", "d2", "e1")]
     shelf = library(*recorded)

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from ext_recorder.http.event_loop import READ
+from ext_recorder.http.interaction import CONNECT, Interaction
 from ext_recorder.http.proxy.certificates import Authority
 from ext_recorder.http.proxy.client import Client, Entry
-from ext_recorder.http.proxy.recording import RecordedConnection, RecordingContext
+from ext_recorder.http.proxy.recording import OwnServers, RecordedConnection, RecordingContext
 from ext_recorder.http.proxy.streams import Stream
 from ext_recorder.http.proxy.upstream import Origin, ParentProxies, Trust
 
@@ -19,8 +20,6 @@ from .conftest import Receiver
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-
-    from ext_recorder.http.interaction import Interaction
 
     from .conftest import Loop
 
@@ -192,6 +191,18 @@ def test_a_server_that_does_not_listen_is_a_bad_gateway(loop: Loop, site: Site, 
     assert [(found.uri, (found.error or {})["type"]) for found in feed.found] == [
         (f"tcp://{site.place}", "ConnectionRefusedError")
     ]
+
+
+def test_refused_connections_to_a_server_that_has_listened_at_any_time_are_forgotten() -> None:
+    own = OwnServers()
+    refused = [Interaction(CONNECT, f"tcp://{place}") for place in ("127.0.0.1:1", "localhost:1", "[::1]:2", "[::1]:2")]
+    for each in refused:
+        own.add(each)
+    assert own.failed == {"127.0.0.1:1": refused[:1], "localhost:1": refused[1:2], "[::1]:2": refused[2:]}
+    own.reached(Origin("http", "127.0.0.1", 1))
+    own.add(refused[0])
+    own.add(Interaction("GET", "http://127.0.0.1:3/"))
+    assert own.failed == {"[::1]:2": refused[2:]}
 
 
 def test_a_response_that_is_not_http_is_forwarded_and_reported(
