@@ -26,7 +26,7 @@ from ext_sdk.core.wire.json_pointer import MISSING
 
 from .interaction import TCP, TLS, addresses_of, place_of
 from .interaction_file import InteractionFile
-from .request_matching import Subject, different
+from .request_matching import Subject, different, distance_of_texts
 from .traffic_counts import Traffic, endpoint_of, is_model_call, traffic_of
 
 if TYPE_CHECKING:
@@ -369,17 +369,21 @@ class InteractionStore:
         text += f"; and {len(differences) - SHOWN} more" if len(differences) > SHOWN else ""
         name = f"{entry.number} ({recorded})" if recorded.path != live.path else str(entry.number)
         shown = differences[:SHOWN]
-        options = " ".join(dict.fromkeys(f"--ignore {quote(difference.pointer)}" for difference in shown))
-        if preset := preset_of((difference.recorded, difference.live) for difference in shown):
-            options = f"--mask {preset}"
-        remedy = f"record it again, or set aside what may differ ({options})"
+        presets = [preset_of((difference.recorded, difference.live) for difference in shown)]
+        if not presets[0]:
+            presets = [preset_of([(difference.recorded, difference.live)]) for difference in shown]
+        options = dict.fromkeys(
+            f"--mask {preset}" if preset else f"--ignore {quote(difference.pointer)}"
+            for preset, difference in zip(presets, shown, strict=False)
+        )
+        remedy = f"record it again, or set aside what may differ ({' '.join(options)})"
         return f"{live}: {DIFFERS} {name}: {text}; {remedy}"
 
     def _closest(self, live: Subject) -> tuple[Entry | None, list[Difference]]:
         """Return the closest recorded request with the method of a live one, and its path, or else a similar path.
 
-        Requests that were not replayed come first, those that were recorded first among them. A value that only one of
-        two requests has counts most.
+        The one with the fewest differences is returned. A value that only one of two requests has counts most. Of
+        several, requests that were not replayed come first, then those with the most similar texts, in recorded order.
         """
         near = self._by_place.get((live.method, live.path), [])
         segments = live.path.split("/")
@@ -397,7 +401,11 @@ class InteractionStore:
             missing = sum(MISSING in (difference.recorded, difference.live) for difference in pair[1])
             return len(pair[1]) + 3 * missing, pair[0].played
 
-        return min(compared, key=distance, default=(None, []))
+        least = min(map(distance, compared), default=None)
+        nearest = [pair for pair in compared if distance(pair) == least]
+        if len(nearest) == 1:
+            return nearest[0]
+        return min(nearest, key=lambda pair: sum(map(distance_of_texts, pair[1])), default=(None, []))
 
     # --- End of the session ------------------------------------------------------------------------------------------
 

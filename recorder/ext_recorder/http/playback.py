@@ -165,15 +165,13 @@ class Playback:
 
     def _respond(self, peer: ChildConnection, connection: PlayedConnection, request: Interaction) -> None:
         played = self.respond(request, connection.call)
-        if played is None:
-            return
         if played.tunnel:
             connection.tunnel = request.uri.partition("://")[2].removesuffix(":443")
         connection.why = played.error
         peer.stream(played.pieces, end=played.end, piecewise=played.piecewise)
 
-    def respond(self, request: Interaction, call: Call) -> PlayedResponse | None:
-        """Return the response to a request; None if the recorded server did not respond while the client waited."""
+    def respond(self, request: Interaction, call: Call) -> PlayedResponse:
+        """Return the response to a request."""
         recorded = self.find(request, call)
         if isinstance(recorded, str):
             self._miss(recorded, call)
@@ -191,20 +189,26 @@ class Playback:
             self.cleaner.interaction(request)
         return self._store.take(Subject(request, self._store.matching), call)
 
-    def played(self, request: Interaction, recorded: Interaction) -> PlayedResponse | None:
-        """Return the response of a recorded interaction; None if the server did not respond while the client waited."""
+    def played(self, request: Interaction, recorded: Interaction) -> PlayedResponse:
+        """Return the response of a recorded interaction."""
         self.count += 1
         if self._paths is not None:
             self._paths.observe(recorded, request)
         error = dict(recorded.error) if recorded.error else None
-        if error and error.get("type") in SILENT:
-            if not recorded.status:
-                return None
-            return response(recorded, request.method, self._live, failed=True)._replace(end=False)
-        if recorded.cut:
+        is_silent = error is not None and error.get("type") in SILENT
+        missing = ""
+        if is_silent and not recorded.status:
+            missing = "the recording has no response to this request: the program did not wait for it then"
+        elif is_silent or recorded.cut:
             size = recorded.body.size if recorded.body is not None else 0
-            text = f"the recording has the first {size} bytes of this body: the child read no more of it then"
-            error = {"type": NOT_RECORDED, "errno": None, "message": text}
+            missing = f"the recording has the first {size} bytes of this body: the program read no more of it then"
+        if is_silent:
+            played = PlayedResponse(iter(()), end=False)
+            if recorded.status:
+                played = response(recorded, request.method, self._live, failed=True)
+            return played._replace(end=False, missing=missing, elapsed=recorded.elapsed)
+        if missing:
+            error = {"type": NOT_RECORDED, "errno": None, "message": missing}
         why = error if error and error.get("type") != "ServerClosed" else None
         if not recorded.status:
             return PlayedResponse(iter(()), end=True, error=why)
@@ -212,4 +216,5 @@ class Playback:
             return PlayedResponse(iter(()), end=False, recorded=recorded)
         played = response(recorded, request.method, self._live, failed=bool(error))
         end = played.end or asks_to_close(request.request_headers)
-        return played._replace(end=end, error=why, tunnel=is_tunnel(recorded, request.method))
+        tunnel = is_tunnel(recorded, request.method)
+        return played._replace(end=end, error=why, tunnel=tunnel, missing=missing, elapsed=recorded.elapsed)

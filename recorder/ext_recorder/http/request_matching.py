@@ -473,6 +473,24 @@ def _difference(pointer: str, recorded: object, live: object) -> Difference:
     return Difference(pointer, f"{pointer}: recorded {one}, now {other}", recorded, live)
 
 
+def distance_of_texts(difference: Difference) -> int:
+    """Return the number of characters of both texts between their common start and their common end; 0 for others."""
+    one, other = difference.recorded, difference.live
+    if not isinstance(one, str) or not isinstance(other, str):
+        return 0
+    start = _common(one, other)
+    return len(one) + len(other) - 2 * (start + _common(one[start:][::-1], other[start:][::-1]))
+
+
+def _common(one: str, other: str) -> int:
+    """Return the length of the common start, without a loop over the characters of long texts."""
+    low, high = 0, min(len(one), len(other))
+    while low < high:
+        middle = (low + high + 1) // 2
+        low, high = (middle, high) if one[low:middle] == other[low:middle] else (low, middle - 1)
+    return low
+
+
 def _shown(value: object) -> str:
     if value is None or value is MISSING:
         return "nothing"

@@ -38,6 +38,8 @@ class PlayedResponse(NamedTuple):
         error: the connection was ended by this error, not by the server.
         tunnel: a proxy has opened a tunnel.
         recorded: interaction that opens a WebSocket; there are no pieces.
+        missing: explains what is not recorded because the client did not wait for it, or did not read it; else "".
+        elapsed: recorded time from the request until that.
     """
 
     pieces: Iterator[bytes]
@@ -46,6 +48,8 @@ class PlayedResponse(NamedTuple):
     error: dict[str, object] | None = None
     tunnel: bool = False
     recorded: Interaction | None = None
+    missing: str = ""
+    elapsed: float = 0.0
 
 
 def response(recorded: Interaction, method: str, live: Sanitizer, *, failed: bool) -> PlayedResponse:

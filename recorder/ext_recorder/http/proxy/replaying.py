@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 
-from ext_recorder.http.inject.ext_recorder_agent.errors import NOT_RECORDED, error_code
+from ext_recorder.http.inject.ext_recorder_agent.errors import error_code
 from ext_recorder.http.interaction import TCP, TLS, Body
 from ext_recorder.http.responses import CONTINUE
 
 from .websocket import WebSocketPlayer, accepted
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from ext_recorder.http.interaction import Interaction
     from ext_recorder.http.interaction_store import InteractionStore
@@ -28,7 +28,9 @@ if TYPE_CHECKING:
 # Errors of the server's connection after which the recorder has reset that of the program. The TLS library reports one
 # of its own if the server closes the connection without the end of TLS.
 RESETS = frozenset({"ConnectionResetError", "BrokenPipeError", "ConnectionAbortedError", "SSLEOFError", "SSLError"})
-CUT_PATIENCE_S = 20.0  # until a program has closed a connection that it has closed in the recording
+# Wait until a program closes a connection that it has closed in the recording: the recorded time and GRACE_S.
+GRACE_S = 2.0
+MOST_PATIENCE_S = 20.0
 DEFECTS: dict[str, Defect] = {name: name for name in ("untrusted", "self-signed", "expired", "not-yet-valid", "name")}
 
 
@@ -83,18 +85,21 @@ class ReplayedConnection:
             return
         self._play(client, request, self._playback.respond(request, None))
 
-    def _play(self, client: Client, request: Interaction, played: PlayedResponse | None) -> None:
-        if played is None:
-            return  # the server did not respond while the program waited
+    def _play(self, client: Client, request: Interaction, played: PlayedResponse) -> None:
         if played.error is not None and played.error.get("type") in RESETS:
             client.stream.stream(played.pieces, end=False, apart=played.piecewise)
             client.stream.reset_at_end()
             return
-        if played.error is not None and played.error.get("type") == NOT_RECORDED:
-            # The program has closed the connection, as with a watch that it needs no longer.
-            client.stream.stream(played.pieces, end=False, apart=played.piecewise)
-            text = f"{request.method} {request.uri}: {played.error.get('message')}"
-            client.expect_end(CUT_PATIENCE_S, lambda: self._playback.misses.append(text))
+        if played.missing:
+            # The program has closed the connection, as after a timeout, or with a watch that it needs no longer.
+            text = f"{request.method} {request.uri}: {played.missing}"
+            patience = min(max(played.elapsed, 0.0) + GRACE_S, MOST_PATIENCE_S)
+
+            def pieces() -> Iterator[bytes]:
+                yield from played.pieces
+                client.expect_end(patience, lambda: self._playback.misses.append(text))
+
+            client.stream.stream(pieces(), end=False, apart=played.piecewise)
             return
         if played.recorded is not None:
             self._open_websocket(client, request, played.recorded)

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 
 from wsproto.connection import Connection, ConnectionState, ConnectionType
 from wsproto.events import BytesMessage, CloseConnection, Event, Ping, TextMessage
+from wsproto.frame_protocol import CloseReason
 from wsproto.utilities import LocalProtocolError, RemoteProtocolError, generate_accept_token
 
 from ext_recorder.http.http1_observer import SWITCHING
@@ -194,6 +195,8 @@ class WebSocketPlayer:
             self._next.popleft()
             if "close" in line:
                 code = line["close"]
+                if code == CloseReason.NO_STATUS_RCVD:
+                    code = CloseReason.NO_STATUS_RCVD  # wsproto sends the number itself as 1000
                 reason = str(line.get("reason") or "") or None
                 self._is_over = True
                 self._send(CloseConnection(code if isinstance(code, int) else 1000, reason))

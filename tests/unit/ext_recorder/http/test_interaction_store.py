@@ -181,6 +181,25 @@ def test_the_closest_request_has_the_fewest_differences_and_was_not_replayed() -
     )
 
 
+def test_the_closest_of_several_prompts_is_the_most_similar_one_and_a_mask_is_proposed() -> None:
+    """Three prompts whose date differs on replay: each is compared with its own recorded one."""
+
+    def prompt(date: str, text: str, run: str = "x") -> bytes:
+        return json.dumps({"prompt": f"Today is {date}. {text}", "run": run}).encode()
+
+    prompts = ("List the pods.", "Delete the pod web-1, then wait.", "List the services of the cluster.")
+    shelf = library(*(answered(text, "POST", body=prompt("2026-11-22", text)) for text in prompts))
+    for number, one in enumerate(prompts, 1):
+        miss = str(shelf.take(Subject(asked("POST", body=prompt("2026-11-23", one))), 1))
+        assert f"differs from recorded interaction {number}: /body/prompt" in miss
+        assert miss.endswith("(--mask @date)")
+        miss = str(shelf.take(Subject(asked("POST", body=prompt("2026-11-23", one, "y"))), 1))
+        assert miss.endswith("(--mask @date --ignore /body/run)")
+    assert text(shelf.take(Subject(asked("POST", body=prompt("2026-11-22", prompts[1]))), 1)) == prompts[1]
+    miss = str(shelf.take(Subject(asked("POST", body=prompt("2026-11-23", prompts[1]))), 1))
+    assert "recorded interaction 2" not in miss  # it was replayed
+
+
 class Accepting:
     """A learner for which everything looks volatile."""
 

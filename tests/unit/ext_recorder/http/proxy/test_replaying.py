@@ -83,6 +83,33 @@ def test_a_request_that_was_not_recorded_is_refused_and_reported(loop: Loop, pai
     assert len(routing.playback.misses) == 1
 
 
+@pytest.mark.parametrize(("has_response", "elapsed", "patience"), [(True, 0, 2), (False, 1.5, 3.5), (True, 60, 20)])
+def test_a_program_that_waits_longer_than_recorded_is_reset(
+    loop: Loop, pair: tuple[Stream, Stream], monkeypatch: pytest.MonkeyPatch, *, has_response: bool, elapsed: float,
+    patience: float,
+) -> None:  # fmt: skip
+    """Neither a response that the program had cut nor one that it did not wait for may stall a replay."""
+    waits, expect_end = [], Client.expect_end
+
+    def hurry(client: Client, seconds: float, miss: Callable[[], None]) -> None:
+        waits.append(seconds)
+        expect_end(client, 0, miss)
+
+    monkeypatch.setattr(Client, "expect_end", hurry)
+    stalled = interaction("/a", b"half")
+    stalled.headers, stalled.cut, stalled.elapsed = [("Content-Length", "8")], has_response, elapsed
+    stalled.error = {"type": "GaveUp", "errno": None, "message": "the child did not wait for an answer"}
+    expected = "the recording has the first 4 bytes of this body: the program read no more of it then"
+    if not has_response:
+        stalled.status, stalled.body = 0, None
+        expected = "the recording has no response to this request: the program did not wait for it then"
+    received, routing = ask(loop, pair, [stalled], "/a")
+    assert received.data.endswith(b"half") == has_response
+    assert isinstance(received.ends[0], ConnectionResetError)
+    assert waits == [patience]
+    assert routing.playback.misses == [f"GET http://h/a: {expected}"]
+
+
 @pytest.mark.parametrize(
     ("error", "type_of_end"), [("ConnectionResetError", ConnectionResetError), ("ServerClosed", type(None))]
 )

@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 from itertools import count
 
+import pytest
 from wsproto.connection import Connection, ConnectionType
 from wsproto.events import BytesMessage, CloseConnection, Event, Ping, TextMessage
+from wsproto.frame_protocol import CloseReason
 
 from ext_recorder.http.interaction import Body
 from ext_recorder.http.proxy.websocket import CLIENT, SERVER, WebSocketObserver, WebSocketPlayer, lines_of
@@ -75,6 +77,11 @@ def test_the_server_sends_its_messages_when_those_of_the_client_have_arrived() -
     program.send(BytesMessage(b"\0\1"))
     assert program.received[2:] == ["é", 1001]
     assert (program.ends, program.misses) == (1, [])
+
+
+@pytest.mark.parametrize("status", [CloseReason.NORMAL_CLOSURE, CloseReason.NO_STATUS_RCVD])
+def test_the_server_closes_with_the_recorded_status_or_without_one(status: CloseReason) -> None:
+    assert Program(recorded((SERVER, CloseConnection(status)))).received == [status]
 
 
 def test_another_message_is_a_miss_and_ends_the_connection() -> None:
