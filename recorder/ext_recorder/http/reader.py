@@ -6,6 +6,7 @@ import os
 from typing import TYPE_CHECKING, NamedTuple
 
 from ext_recorder.cassette.paths import target_of
+from ext_recorder.cassette.recording import TRAFFIC
 from ext_recorder.cassette.writer import hold
 from ext_recorder.errors import CassetteError, UsageError
 
@@ -89,15 +90,17 @@ def load(path: Path) -> Document:
     try:
         text = path.read_text(encoding="utf-8")
     except FileNotFoundError:
-        raise CassetteError(path, 0, "no such file", "record it: ext-recorder record --http …") from None
+        raise CassetteError(path, 0, "no such file", _advice(path)) from None
     except (OSError, UnicodeDecodeError) as error:
         raise CassetteError(path, 0, f"cannot be read: {error}") from None
     try:
         content = load_yaml(text)
     except ValueError as error:
-        raise CassetteError(path, 0, f"not YAML of plain data: {error}") from None
+        problem = f"cut off or damaged, not YAML of plain data: {error}"
+        raise CassetteError(path, 0, problem, _advice(path)) from None
     if not isinstance(content, dict) or not isinstance(content.get("interactions"), list):
-        raise CassetteError(path, 0, "expected a mapping with `interactions`, as vcrpy and record --http write it")
+        problem = "expected a mapping with `interactions`, as vcrpy and ext-recorder write it"
+        raise CassetteError(path, 0, problem, _advice(path))
     content.pop("index", None)
     version = content.get("http", VERSION)
     if version != VERSION:
@@ -107,12 +110,20 @@ def load(path: Path) -> Document:
         try:
             interactions.append(interaction_of(item))
         except (KeyError, TypeError, ValueError, AttributeError) as error:
-            problem = f"interaction {number} is not valid: {type(error).__name__}: {error}"
-            raise CassetteError(path, 0, problem) from None
+            what = f"without {error}" if isinstance(error, KeyError) else f"{type(error).__name__}: {error}"
+            problem = f"cut off or damaged at interaction {number}: {what}"
+            raise CassetteError(path, 0, problem, _advice(path)) from None
     if "http" not in content:
         for interaction in interactions:
             _fix_headers(interaction)
     return Document(content, sorted(interactions, key=lambda interaction: interaction.time))
+
+
+def _advice(path: Path) -> str:
+    """Return how to record a file again."""
+    if path.name == TRAFFIC:
+        return f"record it again: ext-recorder run --mode all {path.parent} -- COMMAND…"
+    return "record it again: ext-recorder record --http --mode all …"
 
 
 def _fix_headers(interaction: Interaction) -> None:

@@ -72,11 +72,13 @@ class LoggedActions(ActionBuffer):
             self.logged += len(data)
         super().out(data, answers=answers)
 
-    def omit(self, count: int) -> None:
-        """Remove the first messages, which the host has received already, and all of stderr."""
+    def omit(self, count: int, differences: Sequence[str]) -> None:
+        """Remove the first messages, which the host has received already, and of stderr all but the differences."""
         others = [action for action in self.take() if not isinstance(action, Write)]
         for message in self.log[count:]:
             super().out(message)
+        for text in differences:
+            self.err(f"ext-recorder: {text}\n".encode("utf-8", "backslashreplace"))
         self._flush()
         self._actions += others
 
@@ -181,7 +183,7 @@ class Choice:
             return False
         if not comparison.agrees(player) or len(actions.log) < len(said):
             return False
-        actions.omit(len(said))
+        actions.omit(len(said), player.differences)
         self._path, self.player, self.actions, self._recorded = path, player, actions, comparison.recorded
         return True
 

@@ -48,7 +48,11 @@ class Address:
                 return cls(socket.AF_INET6, (host[1:-1], int(port)))
             if ":" not in host:
                 return cls(socket.AF_INET, (host or "127.0.0.1", int(port)))
-        raise UsageError(f"{option} {text}: expected tcp:HOST:PORT or unix:PATH, as tcp:127.0.0.1:0 for any free port")
+        example, url = "tcp:127.0.0.1:4711", "http://127.0.0.1:8000/mcp"
+        if option == "--listen":
+            example, url = "tcp:127.0.0.1:0 for any free port", "http://127.0.0.1:0/mcp"
+        problem = f"expected tcp:HOST:PORT or unix:PATH, such as {example}; or a URL for MCP, such as {url}"
+        raise UsageError(f"{option} {text}: {problem}")
 
     def connect(self) -> socket.socket:
         """Connect to the address. Raises OSError."""

@@ -20,6 +20,7 @@ from urllib.parse import urlsplit
 from ext_recorder.cassette.events import OWN_FILES
 from ext_recorder.errors import RecorderError
 from ext_recorder.http.proxy.mcp_recording import (
+    ACCEPTED,
     FAILED,
     JSON,
     STREAM,
@@ -281,9 +282,16 @@ PIECE = 65_536
 REVISION = "/params/_meta/io.modelcontextprotocol~1protocolVersion"
 
 
-def client_of(url: str) -> tuple[str, ...]:
-    """Return the command of a child that passes its messages on to an MCP endpoint."""
-    return (sys.executable, "-P", "-m", __name__, url)
+NOT_BEGUN = 69  # exit code of a client without a session
+
+
+def client_of(url: str, *, must_begin: bool = False) -> tuple[str, ...]:
+    """Return the command of a child that passes its messages on to an MCP endpoint.
+
+    Args:
+        must_begin: it exits with `NOT_BEGUN` if `initialize` fails, and its last words are the reason.
+    """
+    return (sys.executable, "-P", "-m", __name__, url, *(["begin"] if must_begin else []))
 
 
 @contextmanager
@@ -312,10 +320,19 @@ class HttpClient:
     Args:
         headers: of all requests.
         write: writes a message to the host.
+        refused: receives the reason for which the server has not begun a session; None: it is an error response.
     """
 
-    def __init__(self, url: str, headers: dict[str, str], write: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        url: str,
+        headers: dict[str, str],
+        write: Callable[[str], None],
+        refused: Callable[[str], None] | None = None,
+    ) -> None:
         self._url = urlsplit(url)
+        self._refused = refused
+        self._is_begun = False
         self._headers = {"Content-Type": JSON, "Accept": f"{JSON}, {STREAM}", **headers}
         self._write = write
 
@@ -372,6 +389,8 @@ class HttpClient:
         else:
             for message in messages_in(response.read()):
                 self._receive(message, waiting, version=version)
+            if response.status != ACCEPTED:
+                self._fail(waiting, error_of(f"HTTP {response.status} without a message"))
 
     def _read_stream(self, response: http.client.HTTPResponse, waiting: dict[bytes, str], *, version: bool) -> None:
         parser, last = EventStream(), ""
@@ -389,17 +408,20 @@ class HttpClient:
     def _receive(self, message: ClassifiedMessage, waiting: dict[bytes, str], *, version: bool) -> None:
         if message.kind == "response" and message.key is not None:
             waiting.pop(message.key, None)
+            self._is_begun = self._is_begun or not isinstance(message.at("/error"), dict)
             if version and isinstance(agreed := message.at("/result/protocolVersion"), str):
                 self._headers["MCP-Protocol-Version"] = agreed
         self._write(message.text)
 
     def _fail(self, waiting: dict[bytes, str], error: str) -> None:
+        if waiting and self._refused is not None and not self._is_begun:
+            self._refused(str(DIALECT.classify(f'{{"error":{error}}}'.encode()).at("/error/message")))
         for id in waiting.values():
             self._write(f'{{"jsonrpc":"2.0","id":{id},"error":{error}}}')
         waiting.clear()
 
 
-def main(url: str) -> None:
+def main(url: str, *, must_begin: bool = False) -> None:
     """Pass messages on between standard input and output and an MCP endpoint, until the input ends."""
     lock = threading.Lock()
 
@@ -408,8 +430,14 @@ def main(url: str) -> None:
             sys.stdout.buffer.write(text.encode("utf-8", "surrogateescape") + b"\n")
             sys.stdout.buffer.flush()
 
+    def refused(reason: str) -> None:
+        sys.stderr.write(f"{url}: no MCP session begins: {reason}\n")
+        sys.stderr.flush()
+        os._exit(NOT_BEGUN)
+
     headers = (line.partition(":") for line in os.environ.get(HEADERS, "").splitlines())
-    client = HttpClient(url, {name.strip(): value.strip() for name, _, value in headers}, write)
+    named = {name.strip(): value.strip() for name, _, value in headers}
+    client = HttpClient(url, named, write, refused if must_begin else None)
     try:
         for line in sys.stdin.buffer:
             client.send(line)
@@ -422,4 +450,4 @@ def main(url: str) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(sys.argv[1], must_begin="begin" in sys.argv[2:])

@@ -11,19 +11,20 @@ from time import monotonic
 from typing import TYPE_CHECKING
 
 from ext_recorder.cassette.age import check as check_age
-from ext_recorder.cassette.events import OWN_FILES, STDERR_FRAMING
+from ext_recorder.cassette.events import OWN_FILES, STDERR_FRAMING, Data
 from ext_recorder.cassette.header import Header
 from ext_recorder.cassette.paths import beside
 from ext_recorder.cassette.reader import Reader
 from ext_recorder.cassette.writer import Writer
-from ext_recorder.errors import CassetteError
+from ext_recorder.errors import CassetteError, RecorderError
 from ext_recorder.messages.path_bindings import ReplayBindings, RewriteBindings
 from ext_recorder.messages.provenance import neutral_command, neutral_environment
+from ext_recorder.protocols.mcp import DIALECT
 from ext_recorder.record.event_encoder import EventEncoder
 from ext_recorder.sockets.address import Address
 from ext_recorder.sockets.connections import ConnectionReader, connections
 from ext_recorder.verify.child_process import VerifiedChild
-from ext_recorder.verify.clients import HEADERS, Clients, client_of, running_server
+from ext_recorder.verify.clients import HEADERS, NOT_BEGUN, Clients, client_of, running_server
 from ext_recorder.verify.session import LiveSession
 from ext_sdk.core import __version__
 
@@ -66,7 +67,7 @@ def verify(path: Path, name: str, options: VerifyOptions) -> Case:
         if options.connect.startswith(("http://", "https://")):
             options, environment = copy(options), {**os.environ, HEADERS: "\n".join(options.headers)}
             stack.enter_context(running_server(options.command, options.connect))
-            options.command, options.connect = client_of(options.connect), ""
+            options.command, options.connect = client_of(options.connect, must_begin=_begins(path)), ""
         run = _Run(reader, session, options, environment, update.note if update else lambda _when, _name, _what: None)
         case = run.play_clients() if options.connect else run.play()
         if update is not None:
@@ -116,6 +117,14 @@ def recorded_command(
     return tuple(words)
 
 
+def _begins(path: Path) -> bool:
+    """Return True if the first message of a recorded server is not an error."""
+    with Reader(path) as reader:
+        messages = (event.payload for event in reader if isinstance(event, Data) and event.kind == "out")
+        first = next(messages, None)
+        return first is not None and not isinstance(DIALECT.classify(first).at("/error"), dict)
+
+
 class _Run:
     """Run of the live child, with HTTP replay if requested."""
 
@@ -140,6 +149,8 @@ class _Run:
                 by_itself = live.play(script, self._note)
                 script.finish()
                 status, words = live.status, live.last_words
+            if status == NOT_BEGUN and HEADERS in self._environment:
+                raise RecorderError(words.rpartition("\n")[2])
             self._session.compare_exit(script, status, by_itself=by_itself)
             self.gave_up = script.gave_up
             return self._session.case(script.exit, status, words, self._traffic(layer))

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
 from contextlib import contextmanager
 from http.client import HTTPException
+from socket import create_connection
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 from urllib.request import Request, urlopen
 
 import pytest
@@ -163,13 +166,14 @@ def test_a_replay_has_all_of_the_transport_with_other_ids(folder: Path) -> None:
     with replaying(folder) as recorder:
         client = McpClient(recorder.url, number=70)
         seen = all_of_it(client)
-        again = McpClient(recorder.url)  # a session can be replayed again
+        again = McpClient(recorder.url)  # one more than recorded
 
     assert seen == EXPECTED
     assert client.begun[0]["id"] == 70
     assert client.session != (folder / "session").read_text()
     assert again.session not in {"", client.session}
-    assert recorder.code == 0, recorder.err
+    assert recorder.code == 3
+    assert recorder.err.startswith("ext-recorder: one session more than the 1 recorded: it replays mcp.yaml again\n")
 
 
 def test_a_request_that_was_not_recorded_gets_an_error_at_once(folder: Path) -> None:
@@ -286,6 +290,17 @@ def test_parallel_sessions_have_a_cassette_each(tmp_path: Path) -> None:
     with replaying(tmp_path) as recorder:
         assert conversation(recorder.url, 2, 1) == ["2", "1"]
     assert recorder.code == 0, recorder.err
+    for options, code in (((), 0), (("--order", "strict"), 3)):
+        with replaying(tmp_path, "--report", "told", *options) as recorder:
+            conversation(recorder.url, 1)
+        assert recorder.code == code
+        unplayed = "mcp-2.yaml: no client has played this session"
+        assert recorder.err.count(unplayed) == (tmp_path / "told").read_text().count(unplayed) == 1
+        (tmp_path / "told").unlink()
+    with replaying(tmp_path) as recorder:
+        conversation(recorder.url, 1, 8)
+    assert recorder.code == 3
+    assert re.search(r"closest one, mcp-2\.yaml:\d+: /params/arguments/a: recorded 2, now 8", recorder.err)
 
     (tmp_path / "mcp-3.yaml").write_text((tmp_path / NAME).read_text().replace("http://", "https://"))  # another server
     with McpHttpServer(server.server_address[1]) as server, recording(tmp_path, server, "--mode", "all") as recorder:
@@ -374,6 +389,43 @@ def test_verify_finds_a_server_that_differs(folder: Path, tmp_path: Path) -> Non
     assert gone.returncode != 0
 
 
+def test_verify_of_a_server_that_begins_no_session_gives_one_reason(folder: Path) -> None:
+    with server_of(b"HTTP/1.1 404 Not Found\r\nContent-Length: 7\r\n\r\nno page") as server:
+        missing = tool("verify", "--connect", server.url, NAME, folder=folder)
+    with server_of(b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 4\r\n\r\n<p/>") as server:
+        page = tool("verify", "--connect", server.url, NAME, folder=folder)
+
+    for done, reason in ((missing, "HTTP 404: no page"), (page, "HTTP 200 without a message")):
+        assert done.returncode == 2
+        assert f"/: no MCP session begins: {reason}\n" in done.stdout
+        assert "answer to" not in done.stdout + done.stderr
+
+
+def server_of(response: bytes) -> RawServer:
+    def respond(connection: socket.socket, _: bytes) -> None:
+        connection.sendall(response)
+
+    return RawServer(respond)
+
+
+def test_a_client_of_http2_gets_no_advice_that_record_does_not_have_and_the_exit_code_its_reason(
+    tmp_path: Path,
+) -> None:
+    with McpHttpServer() as server, recording(tmp_path, server) as recorder:
+        McpClient(recorder.url)
+        parts = urlsplit(recorder.url)
+        with create_connection((parts.hostname, parts.port), PATIENCE_S) as client:
+            client.sendall(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes([0, 0, 0, 4, 0, 0, 0, 0, 0]))
+            while client.recv(1024):
+                pass
+
+    assert recorder.code == 1
+    assert "--pass-through" not in recorder.err
+    assert re.search(
+        "so the exit code is 1: .*HTTP/2 without HTTP/1.1, such as gRPC, can't be recorded\n", recorder.err
+    )
+
+
 @pytest.mark.parametrize("words", [("lint",), ("show",), ("stats",), ("view",), ("diff", NAME)])
 def test_tools_read_the_cassette(folder: Path, words: tuple[str, ...]) -> None:
     done = tool(*words, NAME, folder=folder)
@@ -402,6 +454,14 @@ def test_a_killed_recorder_leaves_what_it_forwarded(tmp_path: Path) -> None:
         (("--listen", "https://127.0.0.1:0/", "--connect", "http://127.0.0.1:1/"), "expected http:"),
         (("--listen", LISTEN, "--connect", "http://127.0.0.1:x/"), "expected the URL of an MCP endpoint"),
         (("--listen", LISTEN, "--connect", "http://127.0.0.1:1/", "--framing", "ndjson"), "omit --protocol, --framing"),
+        (
+            ("--listen", "http://192.0.2.1:0/", "--connect", "http://127.0.0.1:1/"),
+            "; expected an address of this machine",
+        ),
+        (
+            ("--listen", "tcp:0", "--connect", "127.0.0.1:1/mcp"),
+            "tcp:127.0.0.1:4711; or a URL for MCP, such as http://",
+        ),
     ],
 )
 def test_wrong_addresses_are_explained(tmp_path: Path, words: tuple[str, ...], problem: str) -> None:

@@ -305,6 +305,20 @@ def test_a_command_that_ends_well_after_a_signal_is_recorded(tmp_path: Path) -> 
     assert yaml.safe_load((tmp_path / "rec" / "recording.yaml").read_text())["exit"] == 0
 
 
+def test_a_recording_that_was_cut_off_names_the_interaction_and_the_command_that_records_it_again(
+    tmp_path: Path, older: dict[str, bytes], site: Site
+) -> None:
+    traffic = tmp_path / "rec" / "traffic.http.yaml"
+    text = older["traffic.http.yaml"].decode()
+    traffic.write_text(text[: text.index("status", text.index("status") + 1)].rpartition("\n")[0] + "\n")
+    code, _, err = run(tmp_path, site, "--mode", "none")
+
+    assert code != 0
+    assert "traffic.http.yaml: cut off or damaged at interaction " in err
+    assert "(record it again: ext-recorder run --mode all " in err
+    assert "KeyError" not in err
+
+
 def test_a_command_that_does_not_exist_leaves_nothing(tmp_path: Path) -> None:
     code, _, err = recorder(tmp_path, "run", "rec", "--", "./missing")
     assert (code, list(tmp_path.iterdir())) == (127, [])

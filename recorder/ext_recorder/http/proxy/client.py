@@ -45,6 +45,7 @@ class Entry(NamedTuple):
         trust: certificates of the server; None for those that all servers must have.
         drop: names of headers that are not passed on, in lower case.
         client: name of the child that uses it; "" for the command.
+        is_only: no other server is recorded, and none can be passed through.
     """
 
     origin: Origin | None = None
@@ -53,6 +54,7 @@ class Entry(NamedTuple):
     trust: Trust | None = None
     drop: frozenset[str] = frozenset()
     client: str = ""
+    is_only: bool = False
 
 
 class Request(NamedTuple):
@@ -387,7 +389,7 @@ class Client:
         """Report a program that uses HTTP/2 only, and end its connection with an error of HTTP/2."""
         place = self._origin.place if self._origin else "the proxy"
         text = f"{place}: HTTP/2 without HTTP/1.1, such as gRPC, can't be recorded"
-        if self._origin is not None:
+        if self._origin is not None and not self._entry.is_only:
             text += f"; --pass-through {self._origin.host} forwards it unrecorded"
         self._routing.problem(text)
         self._is_over = True

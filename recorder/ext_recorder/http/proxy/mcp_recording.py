@@ -557,7 +557,10 @@ def listen_at(url: str) -> tuple[socket.socket, Endpoint]:
     try:
         listener = socket.create_server((endpoint.origin.host, endpoint.origin.port), family=family)
     except OSError as error:
-        advice = f"http://{endpoint.origin.host}:0{endpoint.path} is any free port"
+        if error.errno in {errno.EADDRINUSE, errno.EACCES}:
+            advice = f"http://{endpoint.origin.host}:0{endpoint.path} is any free port"
+        else:
+            advice = "expected an address of this machine, such as http://127.0.0.1:0/mcp"
         raise UsageError(f"cannot listen at {url}: {error.strerror or error}; {advice}") from None
     listener.settimeout(0)
     return listener, endpoint._replace(origin=endpoint.origin._replace(port=listener.getsockname()[1]))
@@ -588,7 +591,7 @@ class HttpRelay:
         self._listener, self._address = listen_at(config.listen)
         self._config = config
         self._stderr = host_outlet(2)
-        self._problems: set[str] = set()
+        self._problems: dict[str, None] = {}
         self._server = 0  # process id of a server that was started here
         self._loop = EventLoop()
         self._started = time.monotonic()
@@ -614,7 +617,7 @@ class HttpRelay:
                 wait_for_server(
                     self._server, self._target, lambda: any(number in _ENDING for number, _ in signals.take())
                 )
-            entry = Entry(self._target.origin)
+            entry = Entry(self._target.origin, is_only=True)
             self._loop.watch(self._listener.fileno(), READ, accepting(self._loop, self._listener, entry, self))
             write_message(self._stderr, f"listening on {self._address.url}, for {self._target.url}")
             self._serve(signals)
@@ -632,6 +635,10 @@ class HttpRelay:
         if not reports:
             write_message(
                 self._stderr, f"no session was recorded: no client has sent `initialize` to {self._address.url}"
+            )
+        elif self._problems:
+            write_message(
+                self._stderr, f"not everything was recorded, so the exit code is 1: {'; '.join(self._problems)}"
             )
         return status or (0 if reports and all(report.ok for report in reports) and not self._problems else 1)
 
@@ -690,7 +697,7 @@ class HttpRelay:
     def problem(self, text: str) -> None:
         """Report traffic that can't be recorded, once."""
         if text not in self._problems:
-            self._problems.add(text)
+            self._problems[text] = None
             write_message(self._stderr, text)
 
     def add(self, interaction: Interaction) -> None:

@@ -25,6 +25,7 @@ from ext_recorder.replay.alternatives import Choice, LoggedActions
 from ext_recorder.replay.event_loop import EXIT_CANNOT_PLAY, SILENCE_MS, PlayerDriver
 from ext_recorder.replay.player import EXIT_DIFFERS
 from ext_recorder.replay.replay import MAX, make_action_buffer, make_player, reporting
+from ext_recorder.replay.report import Report
 from ext_sdk.core.wire.json_codec import dumps
 
 from .client import Client, Entry, accepting
@@ -52,7 +53,6 @@ if TYPE_CHECKING:
     from ext_recorder.replay.actions import ActionBuffer, Output
     from ext_recorder.replay.player import Player
     from ext_recorder.replay.replay import Options
-    from ext_recorder.replay.report import Report
 
     from .client import Backend, Request
     from .upstream import Origin, Trust
@@ -604,7 +604,7 @@ class McpReplay:
         options: of the players.
         problem: receives a text about a request that no session can answer.
         claims: folder for the names of the sessions that were played; "" for none.
-        reuses: a session may be played again.
+        reuses: a session is played again if a client begins more than were recorded, which is a problem.
     """
 
     def __init__(
@@ -675,6 +675,10 @@ class McpReplay:
         for session in self._sessions:
             session.gone(client)
 
+    def unplayed(self) -> list[str]:
+        """Return the cassettes that no client has played."""
+        return [path for claims in self._claims.values() for path in claims.cassettes if path not in claims.owners]
+
     def finish(self) -> bool:
         """End all sessions. Return True if none differed, and there was one."""
         same = [session.finish() for session in self._sessions]
@@ -693,10 +697,13 @@ class McpReplay:
             return "the request has no header Mcp-Session-Id, and does not begin a session"
         session = _Session(self._loop, self._options, self._err)
         claims = self._claims[endpoint]
+        count = len(claims.cassettes)
+        is_extra = len(claims.owners) == count and not self._options.faults  # after a fault, clients connect again
         cassette = claims.claim(session)
         if not cassette:
-            count = len(claims.cassettes)
             return f"more sessions than recorded ({count}); record the command again with --mode all"
+        if is_extra:
+            self._problem(f"one session more than the {count} recorded: it replays {cassette} again")
         session.start(cassette, claims)
         session.begun |= opening
         self._sessions.append(session)
@@ -726,8 +733,8 @@ class _Server:
         self._loop = EventLoop()
         self._err = host_outlet(2)
         self._misses = 0
-        self._quiet = options.quiet
-        self._strict = options.order == "strict"
+        self._options = options
+        self._cassette = cassette
         self._replay = McpReplay(
             self._loop, {self._address.url: cassettes}, options, err=self._err, problem=self.problem, reuses=True
         )
@@ -738,7 +745,9 @@ class _Server:
         signals.catch()
         entry = Entry(self._address.origin)
         self._loop.watch(self._listener.fileno(), READ, accepting(self._loop, self._listener, entry, self))
-        write_message(self._err, f"listening on {self._address.url}" + ("" if self._quiet else f", {self._headline}"))
+        write_message(
+            self._err, f"listening on {self._address.url}" + ("" if self._options.quiet else f", {self._headline}")
+        )
         over: list[bool] = []
 
         def on_signal(_events: int) -> None:
@@ -753,6 +762,10 @@ class _Server:
         same = self._replay.finish()
         if not self._replay.count:
             write_message(self._err, "no client has begun a session")
+        elif unplayed := self._replay.unplayed():
+            for path in unplayed:
+                self._report(path, f"{path}: no client has played this session")
+            same = same and self._options.order != "strict"
         signals.close()
         return 0 if same and not self._misses else EXIT_DIFFERS
 
@@ -770,9 +783,15 @@ class _Server:
         return False
 
     def problem(self, text: str) -> None:
-        """Report a request that no session can answer."""
+        """Report a session that was not recorded, or a request that no session can answer."""
         self._misses += 1
+        self._report(self._cassette, text)
+
+    def _report(self, cassette: str, text: str) -> None:
         write_message(self._err, text)
+        if self._options.report:
+            strict = self._options.order == "strict"
+            Report(self._options.report, cassette).end(EXIT_DIFFERS if strict or self._misses else 0, [text])
 
 
 class _Connection:
