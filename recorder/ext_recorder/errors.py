@@ -37,10 +37,19 @@ class CassetteError(RecorderError):
 
 
 class CassetteInUse(RecorderError):
-    """Another recorder is writing this cassette."""
+    """Another recorder is writing this cassette, or this recording.
 
-    def __init__(self, path: Path | str) -> None:
-        super().__init__(f"{path}: another recorder is writing this cassette; give each session a cassette of its own")
+    Args:
+        path: the file, or the folder of the recording.
+        problem: the cause and the remedy.
+    """
+
+    def __init__(
+        self,
+        path: Path | str,
+        problem: str = "another recorder is writing this cassette; give each session a cassette of its own",
+    ) -> None:
+        super().__init__(f"{path}: {problem}")
         self.path = str(path)
 
 

@@ -20,7 +20,7 @@ from .reader import HEAD, open_document
 from .sanitizer import Sanitizer, with_decodable_secrets
 from .server import serve
 from .traffic_counts import Traffic
-from .worker_context import KUBECONFIG, WHOLE, WorkerOutcome
+from .worker_context import ADDED, KUBECONFIG, WHOLE, WorkerOutcome
 from .writer import Writer, without_clients
 
 SHOWN = 10  # messages that were replayed differently
@@ -283,7 +283,7 @@ def extend(
     traffic = {endpoint: tuple(map(tuple, each)) for endpoint, each in counts.items()}
     lines = [f"not recorded: {problem}" for problem in capture.problems]
     lines += playback.misses[:SHOWN]
-    done = [f"recorded: {added} new request{'' if added == 1 else 's'}"] if added else []
+    done = [f"{ADDED}{added} new request{'' if added == 1 else 's'}"] if added else []
     remarks = [*_unseen(capture.programs), *_passed(playback.passed), *_failed(capture.failed)]
     return WorkerOutcome(not lines, [*lines, *done], remarks, traffic)
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 # How a session has ended, on the recorder's pipe.
 WHOLE, INTERRUPTED = b"\0", b"\1"
 KUBECONFIG = "kubeconfig"  # in the folder of the session
+ADDED = "recorded: "  # begin of the line about new requests
 BUSY = "busy"  # report of a worker that proceeds
 BUSY_S = 1.0  # between two of these reports
 

@@ -28,6 +28,7 @@ SESSION, STARTS, REPORT, CLAIMS = "children.json", "starts.ndjson", "report.ndjs
 HTTP_STARTS = "sessions.ndjson"  # the same as STARTS, for sessions over HTTP, which the proxy records
 SHIMS, LAUNCHER = "shims", "ext-recorder"  # in the folder of the session
 PATIENCE_S = 10.0  # until the recorders of children have ended after the command
+HOST_PATIENCE_S = 5.0  # until the host has sent the first message to a child that cannot be replayed
 SHOWN = 5  # differences of replayed children in the summary
 
 # A host may remove all variables, or start a shim in any folder: a shim finds the session by its own path.
@@ -341,7 +342,7 @@ def join(name: str, command: Sequence[str], passed: int) -> Start | None:
         None if there is no run.
 
     Raises:
-        UsageError: on replay, the child was not recorded with this command, or not as often.
+        UsageError: on replay, the child was not recorded with this command, or not as often. The host was told so.
     """
     folder = os.environ.get(VARIABLE, "")
     try:
@@ -375,10 +376,42 @@ def join(name: str, command: Sequence[str], passed: int) -> Start | None:
         if session["extends"]:
             return _recording(session, name, command, values)
         _append(f"{folder}/{STARTS}", {"name": name, "problem": str(error)})
+        refuse(str(error))
         raise
     values |= {"report": (f"{folder}/{REPORT}",), "quiet": ("",)}
     _append(f"{folder}/{STARTS}", {"name": name, "cassette": claim.cassette})
     return Start("replay", name, command, cassette=claim.cassette, values=values, claim=claim)
+
+
+def refuse(reason: str) -> None:
+    """Respond to the first message on standard input by an error, if it is a JSON-RPC request.
+
+    Some hosts wait for this response forever, even if the child has ended.
+    """
+    import time
+    from select import select
+
+    from ext_sdk.core.wire.errors import INTERNAL_ERROR, RpcError, WireError
+    from ext_sdk.core.wire.frames import Frame
+    from ext_sdk.core.wire.framing import FRAMINGS
+    from ext_sdk.core.wire.jsonrpc import ErrorResponse, Request, encode, parse
+
+    until, framing, decoder, event = time.monotonic() + HOST_PATIENCE_S, FRAMINGS["ndjson"], None, None
+    with suppress(OSError, WireError):
+        while not isinstance(event, Frame):
+            left = until - time.monotonic()
+            if left <= 0 or not select([0], [], [], left)[0] or not (data := os.read(0, 65536)):
+                return
+            if decoder is None:
+                framing = FRAMINGS["content-length" if data[:8].lower() == b"content-" else "ndjson"]
+                decoder = framing.decoder()
+            decoder.receive_data(data)
+            while (event := decoder.next_event()) is not None and not isinstance(event, Frame):
+                pass  # bytes before the first message
+        message = parse(event.payload)
+        if isinstance(message, Request):
+            error = RpcError(INTERNAL_ERROR, f"ext-recorder: {reason}")
+            os.write(1, framing.encode(encode(ErrorResponse(message.id, error))))
 
 
 def _recording(

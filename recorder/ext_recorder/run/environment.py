@@ -8,6 +8,7 @@ from __future__ import annotations
 import ctypes
 import fcntl
 import os
+import re
 import socket
 import struct
 from pathlib import Path
@@ -18,11 +19,12 @@ from ext_recorder.http.proxy.client import Entry, origin_of
 from ext_recorder.http.proxy.service import Listener, open_listener
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
     from ext_recorder.http.proxy.upstream import Origin
 
 PROXY_NAMES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY")
+PROXIES = frozenset((*PROXY_NAMES, *(name.lower() for name in PROXY_NAMES)))
 # Variables that take precedence over a proxy in the configuration file of a program.
 OWN_PROXY_NAMES = ("npm_config_proxy", "npm_config_https_proxy")
 # Files with the certificates that a program trusts, or trusts in addition. The value is that of our bundle, which
@@ -69,15 +71,32 @@ KEPT = (*BASE_URLS, *OTHER_BASE_URLS, "AWS_REGION", "AWS_DEFAULT_REGION", "OPENA
 PLACEHOLDER = "ext-recorder"
 
 
-def kept_variables(environ: Mapping[str, str], clean: Callable[[str], str]) -> dict[str, str]:
+REDACTED_TAIL_BYTES = 65_536  # at the end of a file, with the list of the rules that have replaced something
+
+
+def kept_variables(
+    environ: Mapping[str, str], clean: Callable[[str], str], secrets: Collection[str] = ()
+) -> dict[str, str]:
     """Return the variables of a recorded command that its replay needs, for the header: addresses, no credentials.
 
     Args:
         clean: replaces secrets.
+        secrets: names of variables whose values are secrets.
     """
     kept = {name: clean(environ[name]) for name in KEPT if environ.get(name)}
-    keys = sorted(name for name in environ if (name.endswith(KEY_SUFFIX) or name in KEYS) and environ[name])
-    return kept | dict.fromkeys(keys, PLACEHOLDER)
+    wanted = {name for name in environ if name.endswith(KEY_SUFFIX)}.union(KEYS, secrets) - PROXIES - kept.keys()
+    return kept | dict.fromkeys(sorted(name for name in wanted if environ.get(name)), PLACEHOLDER)
+
+
+def redacted_variables(files: Iterable[Path]) -> set[str]:
+    """Return the names of the variables whose values were redacted in these complete files of a recording."""
+    found: set[str] = set()
+    for path in files:
+        with path.open("rb") as file:
+            file.seek(max(0, path.stat().st_size - REDACTED_TAIL_BYTES))
+            rules = file.read().rpartition(b"\nredacted:")[2]
+        found.update(name.decode() for name in re.findall(rb"\benv\.(\w+)", rules))
+    return found
 
 
 class BaseUrl(NamedTuple):

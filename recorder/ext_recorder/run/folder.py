@@ -27,6 +27,7 @@ from ext_recorder.cassette.recording import (
     read_header,
 )
 from ext_recorder.errors import CassetteError, CassetteInUse, RecorderError, UsageError
+from ext_recorder.messages.provenance import shown
 from ext_sdk.core.atomic import atomic_write
 
 from .learn import block_of
@@ -175,11 +176,20 @@ def _locked(folder: Path) -> int:
             folder.mkdir(exist_ok=True)
         except BlockingIOError:
             os.close(lock)
-            raise CassetteInUse(folder.with_name(folder.name.removesuffix(PARTIAL))) from None
+            raise CassetteInUse(folder.with_name(folder.name.removesuffix(PARTIAL)), _occupied(folder)) from None
         except BaseException:
             os.close(lock)
             raise
         os.close(lock)
+
+
+def _occupied(folder: Path) -> str:
+    """Return what is being recorded in a partial folder, and the remedy."""
+    command: Sequence[str] = ()
+    with suppress(RecorderError, OSError):  # its recorder may have just begun, or ended
+        command = read_header(folder, STARTED).command
+    run = f"another run is recording in {folder}" + (f": {shown(command)}" if command else "")
+    return f"{run}; wait until it has ended, or give each run a folder of its own"
 
 
 @contextmanager

@@ -18,7 +18,7 @@ from ext_recorder.http.proxy.service import McpFiles
 from ext_recorder.http.proxy.upstream import ParentProxies
 from ext_recorder.http.reader import end_values
 from ext_recorder.http.traffic_counts import Traffic, endpoint_lines
-from ext_recorder.http.worker_context import Origin
+from ext_recorder.http.worker_context import ADDED, Origin
 from ext_recorder.messages.matcher import MATCH_ON
 from ext_recorder.messages.path_bindings import IfKnown, RecordBindings, is_bindable
 from ext_recorder.messages.provenance import Live, neutral_command, same_command, shown
@@ -30,7 +30,7 @@ from ext_sdk.core import __version__
 
 from .children import CLAIMS, HTTP_STARTS, REPORT, ChildOptions, Children
 from .command import Access, Ended, run_command
-from .environment import isolate, kept_variables, remark
+from .environment import isolate, kept_variables, redacted_variables, remark
 from .folder import UNKNOWN, RecordingFolder, traffic_of
 from .learn import Learner, request_rules, rules_of
 from .wrap import Wrapping
@@ -125,7 +125,7 @@ def _record(folder: RecordingFolder, command: Sequence[str], options: RunOptions
     known = tuple(Child(name) for name in wrapping.commands if children.is_wanted(name))
     header = RunHeader(kept, __version__, recorded, 0.0, UNKNOWN, options.children.wrap, known)._replace(
         pass_through=options.pass_through,
-        environment=kept_variables(os.environ, lambda text: redactor.redact(text.encode()).decode()),
+        environment=_environment(redaction),
     )
     partial = _begin(folder, header)
     access = Access(Kubeconfig(texts_of(os.environ)), has_children=bool(wrapping.commands), clients=wrapping.commands)
@@ -176,12 +176,26 @@ def _record(folder: RecordingFolder, command: Sequence[str], options: RunOptions
         *endpoint_lines(ended.traffic, replayed=False),
     ]
     header = header._replace(
+        environment=_environment(redaction, partial),
         seconds=round(ended.seconds, 3),
         exit=exit_status(ended.status),
         children=(*found, *children.servers),
         endpoints={endpoint: recorded.entry() for endpoint, (recorded, _, _) in ended.traffic.items()},
     )
     _conclude(folder, header, ended, lines, f"recorded {folder.path} in {ended.seconds:.1f} s")
+
+
+def _environment(redaction: Redaction, partial: Path | None = None) -> dict[str, str]:
+    """Return the variables that a replay needs, with placeholders of secrets: of those in a complete recording, or all.
+
+    Args:
+        partial: the folder in which it was made.
+    """
+    redactor = redaction.redactor()
+    secrets = {rule.removeprefix("env.") for rule in redaction.secrets() if rule.startswith("env.")}
+    if partial is not None and traffic_of(partial).exists():
+        secrets &= redacted_variables([traffic_of(partial), *(partial / CASSETTES).glob("*.yaml")])
+    return kept_variables(os.environ, lambda text: redactor.redact(text.encode()).decode(), secrets)
 
 
 def _begin(folder: RecordingFolder, header: RunHeader) -> Path:
@@ -244,9 +258,9 @@ def _extend(folder: RecordingFolder, command: Sequence[str], options: RunOptions
     started = time.monotonic()
     recorded = (str(end_values(traffic_of(folder.path)).get("kubeconfig") or ""), folder.path)
     served = {endpoint.partition("://")[2] for endpoint in header.endpoints}
+    # Servers that the command itself starts are passed, as in a replay: their ports are others each time.
     access = Access(
         Kubeconfig([*texts_of(os.environ), recorded]),
-        has_children=bool(wrapping.commands),
         recorded=header.environment,
         served=served,
         clients=wrapping.commands,
@@ -290,6 +304,7 @@ def _extend(folder: RecordingFolder, command: Sequence[str], options: RunOptions
         shutil.rmtree(partial)
         raise
     (same, told), new = ended.result
+    sessions = sum(len(child.cassettes) for child in new)
     lines = [*ended.lines, *told, *wrapping.remarks, *remarks]
     lines += endpoint_lines(ended.traffic, replayed=True)
     if not ended.interrupted and not traffic_of(partial).exists() and not partial_of(traffic_of(partial)).exists():
@@ -299,17 +314,32 @@ def _extend(folder: RecordingFolder, command: Sequence[str], options: RunOptions
             os._exit(EXIT_DIFFERS) if not (ended.ok and same) else exit_like(ended.status)
         shutil.copy(traffic_of(folder.path), traffic_of(partial))
     header = header._replace(
+        environment={**_environment(redaction, partial), **header.environment},
         children=with_sessions(header.children, new),
         pass_through=pass_through,
         endpoints={endpoint: counts.recorded.entry() for endpoint, counts in ended.traffic.items()},
     )
     if not same:
-        _report([*lines, f"{folder.path}: not changed, because children differed from the recording"])
+        _report(_unchanged(folder, lines, sessions))
         shutil.rmtree(partial)
         os._exit(EXIT_DIFFERS)
-    sessions = sum(len(child.cassettes) for child in new)
-    added = f", with {sessions} new session{'' if sessions == 1 else 's'} of children" if sessions else ""
+    added = f", with {_counted(sessions)}" if sessions else ""
     _conclude(folder, header, ended, lines, f"extended {folder.path} in {time.monotonic() - started:.1f} s{added}")
+
+
+def _unchanged(folder: RecordingFolder, lines: Sequence[str], sessions: int) -> list[str]:
+    """Return the summary of a run whose children differed from the recording, so that nothing new is kept."""
+    lost = [line.removeprefix(ADDED) for line in lines if line.startswith(ADDED)]
+    lost += [_counted(sessions)] if sessions else []
+    result = f"{folder.path}: not changed, because children differed from the recording"
+    if lost:
+        result += f"; not kept: {' and '.join(lost)}"
+    remedy = "to record it again, for example after a change of a prompt: --mode all"
+    return [*(line for line in lines if not line.startswith(ADDED)), f"{result}; {remedy}"]
+
+
+def _counted(sessions: int) -> str:
+    return f"{sessions} new session{'' if sessions == 1 else 's'} of children"
 
 
 def _replay(folder: RecordingFolder, command: Sequence[str], options: RunOptions) -> NoReturn:

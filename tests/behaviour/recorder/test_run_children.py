@@ -155,6 +155,35 @@ def test_a_difference_of_a_child_is_one_of_the_run(project: Path) -> None:
     assert "child sum: started more often than recorded (2 sessions)" in replayed.err
 
 
+def test_a_host_that_starts_a_child_more_often_than_recorded_is_told_so_at_once(project: Path) -> None:
+    assert Run(project, "--wrap", "mcp.json", *COMMAND).code == 0
+    asked = "print(ask(start(server), 'initialize')['message'])"  # stdin stays open until the host ends
+    (project / "host.py").write_text(f"{HOST}\n{asked}\n")
+    replayed = Run(project, "--mode", "none", *COMMAND)
+    assert replayed.code == 3
+    assert "ext-recorder: child add-up: started more often than recorded (2 sessions); record" in replayed.out
+
+
+def test_a_replay_has_placeholders_of_the_secret_variables_in_the_recording(tmp_path: Path) -> None:
+    (tmp_path / "agent.py").write_text(
+        "import os, sys, urllib.request\n"
+        "headers = {'Authorization': 'Bearer ' + os.environ['MODEL_KEY']}\n"
+        "print(urllib.request.urlopen(urllib.request.Request(sys.argv[1], headers=headers)).read().decode())\n"
+    )
+    with ThreadingHTTPServer(("127.0.0.1", 0), type("Fresh", (Counter,), {})) as server:
+        threading.Thread(target=server.serve_forever, args=(0.01,)).start()
+        command = ["rec", "--", sys.executable, "agent.py", f"http://127.0.0.1:{server.server_port}/"]
+        recorded = Run(tmp_path, *command, MODEL_KEY="k3y-of-the-m0del", UNUSED_TOKEN="an0ther-s3cret")
+        server.shutdown()
+    assert recorded.code == 0, recorded.err
+    written = (tmp_path / "rec" / "recording.yaml").read_text()
+    assert read_header(tmp_path / "rec").environment["MODEL_KEY"] == "ext-recorder"
+    assert "UNUSED_TOKEN" not in written
+    assert "k3y" not in written
+    replayed = Run(tmp_path, "--mode", "none", *command)
+    assert (replayed.code, replayed.out) == (0, recorded.out), replayed.err
+
+
 def test_a_child_that_its_host_kills_is_recorded(project: Path) -> None:
     recorded = Run(project, "--wrap", "mcp.json", *COMMAND, KILL="1")
     assert (recorded.code, recorded.out) == (0, EXPECTED), recorded.err
@@ -196,8 +225,8 @@ class Counter(BaseHTTPRequestHandler):
     count = 0
 
     def do_GET(self) -> None:
-        Counter.count += 1
-        body = str(Counter.count).encode()
+        type(self).count += 1
+        body = str(type(self).count).encode()
         self.send_response(200)
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()

@@ -146,6 +146,58 @@ def test_without_anything_new_the_recording_stays_as_it_is(project: Project) -> 
     assert project.content() == before
 
 
+# Starts an MCP server of its own at a free port, calls it as an agent does, and starts a child.
+OWN_SERVER = (
+    """
+import json, subprocess, sys, threading, urllib.request
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+class Tools(BaseHTTPRequestHandler):
+    def do_POST(self):
+        message = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        result = {"protocolVersion": "2025-06-18", "capabilities": {}, "serverInfo": {"name": "own", "version": "1"}}
+        body = json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": result}).encode()
+        self.send_response(200)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+    def log_message(self, *_):
+        pass
+server = ThreadingHTTPServer(("127.0.0.1", 0), Tools)
+threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
+for number, method in enumerate(["initialize", "tools/list"]):
+    body = json.dumps({"jsonrpc": "2.0", "id": number, "method": method, "params": {}}).encode()
+    headers = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
+    request = urllib.request.Request(f"http://127.0.0.1:{server.server_port}/mcp", body, headers)
+    with urllib.request.urlopen(request) as response:
+        print(json.load(response)["result"]["serverInfo"]["name"])
+"""
+    + CLIENT
+)
+
+
+def test_servers_that_the_command_starts_at_another_port_each_time_are_not_new(project: Project) -> None:
+    (project.folder / "client.py").write_text(OWN_SERVER)
+    code, recorded, err = project.run("once", "a", children=1)
+    assert (code, recorded[:3]) == (0, ["own", "own", "live GET /a"]), err
+    before = project.content()
+    for mode in ("new_episodes", "new_episodes", "none"):
+        code, out, err = project.run(mode, "a", children=1)
+        assert (code, out) == (0, recorded), err
+        assert project.content() == before
+
+
+def test_what_is_new_is_said_to_be_lost_if_a_child_differed(project: Project) -> None:
+    assert project.run("once", "a", children=1)[0] == 0
+    before = project.content()
+    (project.folder / "client.py").write_text(CLIENT.replace('"number": number', '"number": "edited"'))
+    code, _, err = project.run("new_episodes", "a", "c", children=1)
+    assert code == 3
+    assert "recorded: 1 new request" not in err
+    assert "rec: not changed, because children differed from the recording; not kept: 1 new request; to record" in err
+    assert project.content() == before
+
+
 def test_an_interrupted_addition_leaves_the_recording_as_it_is(project: Project) -> None:
     assert project.run("once", "a")[0] == 0
     before = project.content()

@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from typing import TYPE_CHECKING
 
 import pytest
 
 from ext_recorder.errors import UsageError
 from ext_recorder.run.children import CLAIMS, Claim, join, name_of
+from ext_sdk.core.wire.errors import RpcError
+from ext_sdk.core.wire.frames import Frame
+from ext_sdk.core.wire.framing import FRAMINGS
+from ext_sdk.core.wire.jsonrpc import ErrorResponse, Request, encode, parse
+from tests.support.host import PATIENCE_S
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -64,3 +71,20 @@ def test_a_shim_outside_of_a_run_is_an_ordinary_one(tmp_path: Path, monkeypatch:
     assert name_of("/cassettes/{args}-sum.yaml") == "sum"
     assert name_of("my cassette.yaml") == "my-cassette"
     assert name_of("{time}-{pid}.yaml") == "child"
+
+
+@pytest.mark.parametrize("framing", ["ndjson", "content-length"])
+def test_the_first_request_to_a_child_that_is_not_replayed_gets_an_error_with_the_reason(framing: str) -> None:
+    code = "from ext_recorder.run.children import refuse; refuse('not recorded')"
+    with subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
+        assert child.stdin is not None
+        assert child.stdout is not None
+        payload = encode(Request("a", "initialize", {}))
+        child.stdin.write(FRAMINGS[framing].encode(payload))
+        child.stdin.flush()  # and left open: some hosts wait for the response
+        decoder = FRAMINGS[framing].decoder()
+        decoder.receive_data(child.stdout.read())
+        event = decoder.next_event()
+        assert child.wait(PATIENCE_S) == 0
+    assert isinstance(event, Frame)
+    assert parse(event.payload) == ErrorResponse("a", RpcError(-32603, "ext-recorder: not recorded"))

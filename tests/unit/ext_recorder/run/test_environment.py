@@ -44,6 +44,9 @@ def test_the_header_has_addresses_and_placeholders_but_no_keys() -> None:
     environ = {"OPENAI_BASE_URL": "http://u:hunter2@host/v1", "MY_API_KEY": "hunter2", "HF_TOKEN": "", "OTHER": "x"}
     kept = kept_variables(environ, lambda text: text.replace("hunter2", "[redacted]"))
     assert kept == {"OPENAI_BASE_URL": "http://u:[redacted]@host/v1", "MY_API_KEY": "ext-recorder"}
+    secrets = ("OPENAI_BASE_URL", "OTHER", "NOT_SET", "HTTPS_PROXY")
+    with_secrets = kept_variables(environ | {"HTTPS_PROXY": "http://u:p@h"}, lambda _: "clean", secrets)
+    assert with_secrets == {"OPENAI_BASE_URL": "clean", "MY_API_KEY": "ext-recorder", "OTHER": "ext-recorder"}
 
 
 def test_the_remark_on_isolation_names_what_was_not_checked() -> None:

@@ -97,8 +97,10 @@ def test_a_folder_of_other_files_is_refused(tmp_path: Path) -> None:
 
 def test_two_recorders_of_one_folder_exclude_each_other(tmp_path: Path) -> None:
     first = RecordingFolder(str(tmp_path / "rec"))
-    first.begin(BEGUN)
-    with pytest.raises(CassetteInUse):
+    first.begin(BEGUN._replace(command=("mcpchecker", "check")))
+    with pytest.raises(
+        CassetteInUse, match=r"rec: another run is recording in \S+/rec\.partial: mcpchecker check; wait"
+    ):
         RecordingFolder(str(tmp_path / "rec")).begin(BEGUN)
     with pytest.raises(CassetteInUse):
         recover(tmp_path / "rec.partial", tmp_path / "rec")
