@@ -342,7 +342,7 @@ def join(name: str, command: Sequence[str], passed: int) -> Start | None:
         None if there is no run.
 
     Raises:
-        UsageError: on replay, the child was not recorded with this command, or not as often. The host was told so.
+        UsageError: on replay, the child was not recorded with this command, or not as often. The host has the reason.
     """
     folder = os.environ.get(VARIABLE, "")
     try:
