@@ -39,7 +39,7 @@ class Trips(BaseHTTPRequestHandler):
 
 
 class Model(Trips):
-    """POST /v1/chat/completions calls the tool `post` with the city and the URL of the prompt, and then says so."""
+    """POST /v1/chat/completions calls the tool `post` with the city and the URL of the prompt, and then reports it."""
 
     def do_POST(self) -> None:
         """Respond as a model of OpenAI does."""

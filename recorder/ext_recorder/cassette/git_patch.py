@@ -5,7 +5,7 @@
     …
 
 A file NAME.patch has all patches of the cassette NAME.yaml, which refers to them by number. Lines that begin with `#`
-are ours; git ignores them. It applies several patches of one file at once only if none of them renames or deletes it.
+are ours; git ignores them. It applies several patches of one file at once unless one of them renames or deletes it.
 There is no I/O here but that of `PatchFile`.
 """
 

@@ -211,7 +211,7 @@ RECORD = "record the session again, and remove this file"
 
 
 def _completed(partial: Path) -> RecoveredTraffic:
-    """Replace an incomplete end of a file. Raises Unreadable if there is no complete interaction; CassetteError."""
+    """Replace an incomplete end of a file. Raises CassetteError, or Unreadable without a complete interaction."""
     with InteractionFile(partial) as file:
         if file.frame.is_closed:
             return RecoveredTraffic(0)

@@ -223,7 +223,7 @@ def extend(
 
     Args:
         recorded: the file.
-        path: the copy; it is not made if there are no such requests.
+        path: the copy; it is made only if such requests exist.
 
     Raises:
         RecorderError, OSError: a file can't be read, or written.

@@ -339,7 +339,7 @@ def join(name: str, command: Sequence[str], passed: int) -> Start | None:
         passed: number of the latter; if these are all, a shim of the user may have no words.
 
     Returns:
-        None if there is no run.
+        None outside of a run.
 
     Raises:
         UsageError: on replay, the child was not recorded with this command, or not as often. The host has the reason.

@@ -94,7 +94,7 @@ def run(path: str, command: Sequence[str], options: RunOptions) -> NoReturn:
     folder = RecordingFolder(path)
     exists = folder.exists
     if options.mode == "none" and not exists:
-        raise UsageError(f"{path}: there is no recording, and `--mode none` makes none; record it: --mode once")
+        raise UsageError(f"{path}: the recording does not exist, and `--mode none` makes none; record it: --mode once")
     options.matching()  # check the values
     if options.learn and (not exists or options.mode == "all"):
         what = "--mode all makes a new one" if exists else "there is none"

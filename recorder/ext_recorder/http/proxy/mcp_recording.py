@@ -63,7 +63,7 @@ CHALLENGE = "www-authenticate"
 OPENING = frozenset({"initialize", "server/discover"})  # methods with which a session begins
 ACCEPTED = 202
 FAILED = 400  # the first status of a failure
-NOT_DELIVERED = -32000  # code of a JSON-RPC error that stands for a failure of HTTP
+NOT_DELIVERED = -32000  # code of a JSON-RPC error for a failure of HTTP
 MOST_WAITING_BYTES = 44_040_192  # for the writer process of a session
 
 
@@ -497,7 +497,7 @@ class _Exchange:
 
 
 def failure_of(status: int, reason: str, body: bytes) -> str:
-    """Return the JSON-RPC error in the body of a failure, or one that stands for it, as JSON."""
+    """Return the JSON-RPC error in the body of a failure, or one made for it, as JSON."""
     for message in messages_in(body):
         if isinstance(error := message.at("/error"), dict):
             return dumps(error)
@@ -750,7 +750,7 @@ def wait_for_server(pid: int, target: Endpoint, is_over: Callable[[], bool]) -> 
     """Wait until a server that was started listens. Raises RecorderError.
 
     Args:
-        is_over: returns True if nobody waits for it any more.
+        is_over: returns True if no client waits for it any more.
     """
     until = time.monotonic() + SERVER_START_S
     while True:

@@ -70,7 +70,7 @@ _ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class Facts:
-    """What a cassette tells about HTTP. A session that was recorded on stdio could have used any of it.
+    """Facts about HTTP in a cassette. A session that was recorded on stdio could have used any of it.
 
     Attributes:
         has_session: the server has given the session an id.

@@ -72,7 +72,7 @@ class OwnServers(Unrecorded):
     """Servers of the command itself, which are not recorded.
 
     Programs connect to their own server until it listens, so refused connections are kept until the end of the run: a
-    port where none has succeeded by then does not belong to a server of the command.
+    port without a successful connection by then does not belong to a server of the command.
     """
 
     def __init__(self) -> None:
@@ -97,7 +97,7 @@ class OwnServers(Unrecorded):
 
     @property
     def failed(self) -> dict[str, list[Interaction]]:
-        """Return the failed connections to ports where none has succeeded, by host and port."""
+        """Return the failed connections to ports without a successful one, by host and port."""
         return {place: failed for places in self._refused.values() for place, failed in places.items()}
 
 

@@ -127,7 +127,7 @@ class ReplayedConnection:
         """Do nothing: the stream sends as the program reads."""
 
     def gone(self, client: Client, error: OSError | None) -> None:
-        """End what the client has of sessions; there is no connection to a server."""
+        """End what the client has of sessions. A connection to a server does not exist."""
         if self._sessions is not None:
             self._sessions.gone(client)
 

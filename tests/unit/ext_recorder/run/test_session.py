@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def test_a_recording_is_neither_invented_nor_overwritten(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="there is no recording, and `--mode none` makes none"):
+    with pytest.raises(UsageError, match="the recording does not exist, and `--mode none` makes none"):
         run(str(tmp_path / "new"), [sys.executable], RunOptions(mode="none"))
     (tmp_path / "notes").mkdir()
     (tmp_path / "notes" / "mine.txt").touch()
