@@ -19,6 +19,7 @@ from tests.support.http_site import serving
 from tests.support.http_stub import Stub
 from tests.support.model_api import model_api
 from tests.support.parent_proxy import ParentProxy
+from tests.support.ports import reserved_port
 from tests.support.program_packages import node_packages, python_packages
 from tests.support.run_recordings import Recording, server_context
 
@@ -439,10 +440,9 @@ def test_clients_of_model_apis(language: str, tmp_path: Path) -> None:
 NODE = """
 import http, { get } from "node:http";
 import https from "node:https";
-import net from "node:net";
 import { Worker } from "node:worker_threads";
 
-const [plain, secure] = process.argv.slice(2);
+const [plain, secure, closed] = process.argv.slice(2);
 const shown = async (name, work) => {
   try {
     console.log(name, await work());
@@ -482,12 +482,8 @@ await shown("worker", () => new Promise((done, failed) => {
     .then((all) => require("node:worker_threads").parentPort.postMessage(all))`;
   new Worker(code, { eval: true }).on("message", done).on("error", failed);
 }));
-const unused = net.createServer().listen(0, "127.0.0.1");
-await new Promise((done) => unused.once("listening", done));
-const { port } = unused.address();
-await new Promise((done) => unused.close(done));
-await shown("refused", () => text(`http://127.0.0.1:${port}/`));
-await shown("refused", () => received(https.get, `https://127.0.0.1:${port}/`));
+await shown("refused", () => text(`http://127.0.0.1:${closed}/`));
+await shown("refused", () => received(https.get, `https://127.0.0.1:${closed}/`));
 const own = http.createServer((_, response) => response.end("own")).listen(0, "127.0.0.1");
 await new Promise((done) => own.once("listening", done));
 await shown("own server", () => text(`http://127.0.0.1:${own.address().port}/`));
@@ -501,10 +497,9 @@ own.closeAllConnections();
 @needs("node")
 def test_node(tmp_path: Path) -> None:
     (tmp_path / "client.mjs").write_text(NODE)
-    with serving() as plain, serving(tmp_path) as secure:
-        recording = Recording(
-            tmp_path, ["node", "client.mjs", plain.origin, secure.origin], NODE_OPTIONS="--no-warnings"
-        )
+    with serving() as plain, serving(tmp_path) as secure, reserved_port() as closed:
+        command = ["node", "client.mjs", plain.origin, secure.origin, str(closed)]
+        recording = Recording(tmp_path, command, NODE_OPTIONS="--no-warnings")
         recording.environ["SSL_CERT_FILE"] = str(tmp_path / "ca.pem")
         out = recording.record().out
     assert [line for line in out.splitlines() if "failed" in line] == [
