@@ -45,7 +45,8 @@ KINDS = ("time", "uuid", "random", "secrets")  # of values that are replayed on 
 RANDOM = KINDS[2]
 BACKLOG = 512  # connections that wait
 FINISH_S = 60.0  # without progress with the remaining traffic and the end of the file
-QUIET_S = 3.0  # after the end of the session until the recorder reports that it is not complete
+# After the end of the session until the recorder reports that it is not complete: on a terminal, and elsewhere.
+QUIET_S, QUIET_ELSEWHERE_S = 3.0, 20.0
 LOAD_S = 10.0  # until a child must have loaded the agent
 PROBE_S = 0.005
 NOT_LOADED = (
@@ -122,7 +123,7 @@ class WorkerProcess:
         """
         with contextlib.suppress(BrokenPipeError):  # it has ended already, and reported the reason
             os.write(self._control, (WHOLE if whole else INTERRUPTED) + struct.pack("d", started))
-        until = time.monotonic() + QUIET_S
+        until = time.monotonic() + (QUIET_S if sys.stderr.isatty() else QUIET_ELSEWHERE_S)
         while (outcome := self._read()) is not None and outcome[0] == BUSY:
             if time.monotonic() > until:
                 until += FINISH_S

@@ -58,7 +58,7 @@ def test_progress_is_reported_only_after_the_end_of_the_session(start: Start) ->
 def test_a_long_end_is_reported(
     start: Start, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(controller, "QUIET_S", -1.0)
+    monkeypatch.setattr(controller, "QUIET_ELSEWHERE_S", -1.0)
 
     def work(context: WorkerContext) -> WorkerOutcome:
         context.ready("seed", 0, [])
