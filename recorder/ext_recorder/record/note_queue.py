@@ -32,7 +32,8 @@ if TYPE_CHECKING:
     Note: TypeAlias = tuple[float, str, bytes | str | int]
     Fresh: TypeAlias = tuple[float, str, bytes | memoryview | str | int]
 
-# A last message of this size survives a kill of the proxy. Pages that were never used take no memory.
+# A last message of this size survives a kill of the proxy. Short notes use the first part only, so that a busy session of
+# short messages stays within few pages.
 JOURNAL_BYTES = 8_388_608
 # Some 6,000 messages of 300 bytes; pages beyond are released once their notes have been sent.
 _USUAL_BYTES = 2_097_152
@@ -104,6 +105,9 @@ class Journal:
         if self.full:
             return content
         memory, at, size = self._memory, self._at, len(content)
+        if at > _USUAL_BYTES and size < _LONG_BYTES:  # the rest is for long messages: short ones soon have been sent
+            self.full = True
+            return content
         start = at + _HEAD_BYTES
         try:
             memory[start : start + size] = content
