@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     Note: TypeAlias = tuple[float, str, bytes | str | int]
     Fresh: TypeAlias = tuple[float, str, bytes | memoryview | str | int]
 
-# A last message of this size survives a kill of the proxy. Short notes use the first part only, so that a busy session of
-# short messages stays within few pages.
+# A last message of this size survives a kill of the proxy. Short notes use the first part only, so that a busy session
+# of short messages stays within few pages.
 JOURNAL_BYTES = 8_388_608
 # Some 6,000 messages of 300 bytes; pages beyond are released once their notes have been sent.
 _USUAL_BYTES = 2_097_152
