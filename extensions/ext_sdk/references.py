@@ -145,7 +145,7 @@ class NoValue(Exception):
 
     Args:
         suggestion: the nearest known reference, as text, or "".
-        unknown: there is no such reference, so that a list of the known ones helps unless there is a suggestion.
+        unknown: the reference does not exist, so that a list of the known ones helps unless there is a suggestion.
         literal: the text may not be meant as a reference.
     """
 

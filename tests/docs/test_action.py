@@ -207,7 +207,7 @@ def test_the_output_of_the_command_is_in_the_log_and_not_in_the_report(tmp_path:
 @pytest.mark.parametrize(
     ("given", "says"),
     [
-        ({"folder": "recordings/other", "command": "true"}, "recordings/other: there is no recording"),
+        ({"folder": "recordings/other", "command": "true"}, "recordings/other: the recording does not exist"),
         ({"folder": "new", "command": "true | cat", "mode": "once"}, "syntax error near unexpected token `|'"),
         (
             {"folder": "new", "command": "true", "mode": "sometimes"},

@@ -34,6 +34,20 @@ class Run(NamedTuple):
     err: str
 
 
+def run_recorder(folder: Path, *words: str, **environ: str) -> Run:
+    """Run `ext-recorder run` in a folder, with these words after it."""
+    done = subprocess.run(
+        [*RECORDER, "run", *words],
+        cwd=folder,
+        env={**os.environ, **environ},
+        capture_output=True,
+        timeout=PATIENCE_S,
+        text=True,
+        check=False,
+    )
+    return Run(done.returncode, done.stdout, done.stderr)
+
+
 class Recording:
     """Recording of one command in the folder `rec`.
 

@@ -6,7 +6,7 @@
 
 A file NAME.patch has all patches of the cassette NAME.yaml, which refers to them by number. Lines that begin with `#`
 are ours; git ignores them. It applies several patches of one file at once unless one of them renames or deletes it.
-There is no I/O here but that of `PatchFile`.
+Only `PatchFile` does I/O.
 """
 
 from __future__ import annotations

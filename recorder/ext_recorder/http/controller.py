@@ -297,6 +297,6 @@ def replaying(
     def work(context: WorkerContext) -> WorkerOutcome:
         from .worker import replay
 
-        return replay(context, path, bind, redaction, matching=matching, misses=[] if misses is None else misses)
+        return replay(context, path, bind, redaction, matching=matching, misses=misses)
 
     return HttpController("replay", work)

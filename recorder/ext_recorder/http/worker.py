@@ -146,7 +146,7 @@ def replay(
     redaction: Redaction,
     *,
     matching: RequestRules | None,
-    misses: list[str],
+    misses: list[str] | None = None,
     proxy: ProxyOptions | None = None,
     absent: Collection[str] = (),
     learner: Learner | None = None,
@@ -154,6 +154,7 @@ def replay(
     """Respond until the session is over.
 
     Args:
+        misses: receives a line for each request without a response, immediately.
         absent: names of recorded clients that do not run, so their requests are not sent.
         learner: receives requests without a match.
 
@@ -181,7 +182,8 @@ def replay(
     decodable = with_decodable_secrets if proxy is not None else bytes
     live = Sanitizer(lambda data: decodable(paths.to_live(bindings.to_live(data, json=False))))
     playback = Playback(store, document.mapping("hosts"), cleaner, live, paths)
-    playback.misses = misses
+    if misses is not None:
+        playback.misses = misses
     epoch = document.values.get("epoch")
     start = epoch if isinstance(epoch, int) else 0
     playback.readings = {

@@ -36,7 +36,7 @@ from .learn import Learner, request_rules, rules_of
 from .wrap import Wrapping
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
     from pathlib import Path
     from typing import NoReturn
 
@@ -147,13 +147,9 @@ def _record(folder: RecordingFolder, command: Sequence[str], options: RunOptions
             proxy=access.proxy,
         )
 
-    def start(temporary: Path, variables: dict[str, str]) -> Sequence[str]:
-        own = {name: access.variables(temporary, name) for name in wrapping.commands}
-        # An agent that runs on replay needs the files of extensions. One that is replayed changes its own workspace
-        # only, so those of extensions would not be the recorded ones.
-        files = wrapping.agents or wrapping.extensions
-        children.write(str(temporary), str(partial), wrapping.commands, variables, files=files, own=own)
-        return wrapping.write(str(temporary))
+    # An agent that runs on replay needs the files of extensions. One that is replayed changes its own workspace only,
+    # so those of extensions would not be the recorded ones.
+    start = _starter(access, wrapping, children, partial, files=wrapping.agents or wrapping.extensions)
 
     try:
         ended = run_command(
@@ -183,6 +179,32 @@ def _record(folder: RecordingFolder, command: Sequence[str], options: RunOptions
         endpoints={endpoint: recorded.entry() for endpoint, (recorded, _, _) in ended.traffic.items()},
     )
     _conclude(folder, header, ended, lines, f"recorded {folder.path} in {ended.seconds:.1f} s")
+
+
+def _starter(
+    access: Access,
+    wrapping: Wrapping,
+    children: Children,
+    recording: Path,
+    *,
+    files: Collection[str] = (),
+    extended: str = "",
+) -> Callable[[Path, dict[str, str]], Sequence[str]]:
+    """Return the function that prepares the folder of the session, and returns the command.
+
+    Args:
+        recording: its folder; that of the new one if it is being made.
+        files: children whose changed files are recorded.
+        extended: folder of the copy that gets what is new; "" without one.
+    """
+
+    def start(temporary: Path, variables: dict[str, str]) -> Sequence[str]:
+        own = {name: access.variables(temporary, name) for name in wrapping.commands}
+        names = wrapping.commands
+        children.write(str(temporary), str(recording), names, variables, files=files, own=own, extended=extended)
+        return wrapping.write(str(temporary))
+
+    return start
 
 
 def _environment(redaction: Redaction, partial: Path | None = None) -> dict[str, str]:
@@ -279,18 +301,8 @@ def _extend(folder: RecordingFolder, command: Sequence[str], options: RunOptions
         paths = traffic_of(folder.path), traffic_of(partial)
         return extend(context, *paths, options.bindings, redaction, matching=matching, proxy=access.proxy)
 
-    def start(temporary: Path, variables: dict[str, str]) -> Sequence[str]:
-        own = {name: access.variables(temporary, name) for name in wrapping.commands}
-        children.write(
-            str(temporary),
-            str(folder.path),
-            wrapping.commands,
-            variables,
-            files=wrapping.agents or wrapping.extensions,
-            own=own,
-            extended=str(partial),
-        )
-        return wrapping.write(str(temporary))
+    files = wrapping.agents or wrapping.extensions
+    start = _starter(access, wrapping, children, folder.path, files=files, extended=str(partial))
 
     try:
         ended = run_command(
@@ -367,7 +379,6 @@ def _replay(folder: RecordingFolder, command: Sequence[str], options: RunOptions
         access.proxy = access.proxy._replace(parents=ParentProxies(os.environ), pass_through=pass_through)
         pass_through = ()
     remarks += _remarks(folder, header, pass_through)
-    misses: list[str] = []
 
     def work(context: WorkerContext) -> WorkerOutcome:
         from ext_recorder.http.worker import replay
@@ -379,7 +390,6 @@ def _replay(folder: RecordingFolder, command: Sequence[str], options: RunOptions
             options.bindings,
             redaction,
             matching=matching,
-            misses=misses,
             proxy=access.proxy,
             absent=children.absent(wrapping.commands),
             learner=learner,
@@ -387,10 +397,7 @@ def _replay(folder: RecordingFolder, command: Sequence[str], options: RunOptions
         learned = learner.save() if learner is not None else []
         return outcome._replace(ok=outcome.ok and not learned, lines=[*outcome.lines, *learned])
 
-    def start(temporary: Path, variables: dict[str, str]) -> Sequence[str]:
-        own = {name: access.variables(temporary, name) for name in wrapping.commands}
-        children.write(str(temporary), str(folder.path), wrapping.commands, variables, own=own)
-        return wrapping.write(str(temporary))
+    start = _starter(access, wrapping, children, folder.path)
 
     ended = run_command(start, access, work, started, children.replayed)
     same, told = ended.result

@@ -86,6 +86,10 @@ on(types.ListRootsRequestSchema, "roots", { roots: [{ uri: "file:///work", name:
 on(types.CreateMessageRequestSchema, "sampling",
    { role: "assistant", model: "m", content: { type: "text", text: "sampled" } });
 on(types.ElicitRequestSchema, "elicitation", { action: "accept", content: { name: "Ada", check: true } });
+// The server asks for the roots after a time of its own, and in get-roots-list only if it does not have them yet.
+const synchronized = new Promise(resolve => client.setNotificationHandler(
+    types.LoggingMessageNotificationSchema,
+    ({ params }) => String(params.data).startsWith("Roots updated") && resolve()));
 client.onerror = error => console.log("error", error.message);
 await client.connect(transport);
 const call = async (name, args) => {
@@ -97,6 +101,7 @@ await call("echo", { message: "hi" });
 await call("trigger-long-running-operation", { duration: 0.2, steps: 4 });
 await call("trigger-sampling-request", { prompt: "x", maxTokens: 5 });
 await call("trigger-elicitation-request", {});
+await synchronized;
 await call("get-roots-list", {});
 console.log([...asked].sort().join(" "), transport.sessionId ? "session" : "no session");
 await transport.terminateSession();

@@ -15,7 +15,7 @@ from tests.support.http_stub import Stub
 from tests.support.model_api import stream
 from tests.support.program_packages import coding_agent
 from tests.support.recorder_process import RECORDER
-from tests.support.run_recordings import Recording
+from tests.support.run_recordings import Recording, run_recorder
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -125,20 +125,7 @@ show(2)
 """
 
 
-class Run:
-    """Result of a run."""
-
-    def __init__(self, folder: Path, *words: str, **environ: str) -> None:
-        done = subprocess.run(
-            [*RECORDER, "run", *words, "--", sys.executable, "host.py", "agent.yaml"],
-            cwd=folder,
-            env={**os.environ, **environ},
-            capture_output=True,
-            timeout=PATIENCE_S,
-            text=True,
-            check=False,
-        )
-        self.code, self.out, self.err = done.returncode, done.stdout, done.stderr
+COMMAND = ("--", sys.executable, "host.py", "agent.yaml")
 
 
 @pytest.fixture
@@ -152,7 +139,7 @@ def project(tmp_path: Path) -> Path:
 
 
 def test_a_stand_in_leaves_the_files_that_the_agent_left(project: Path) -> None:
-    recorded = Run(project, "--wrap", "agent.yaml", "rec")
+    recorded = run_recorder(project, "--wrap", "agent.yaml", "rec", *COMMAND)
     assert recorded.code == 0, recorded.err
     assert "1 new/run.sh 0o100" in recorded.out
     assert "1 empty\n" in recorded.out
@@ -166,17 +153,17 @@ def test_a_stand_in_leaves_the_files_that_the_agent_left(project: Path) -> None:
     assert "changes that are not recorded: token.txt: its secrets" in recorded.err
     secret = [line for line in recorded.out.splitlines() if "token.txt" in line]
     expected = [line for line in recorded.out.splitlines() if line not in secret]
-    real = Run(project, "--real", "editor", "rec")
+    real = run_recorder(project, "--real", "editor", "rec", *COMMAND)
     assert (real.code, real.out) == (0, recorded.out), real.err
     (project / "agent.py").unlink()
-    replayed = Run(project, "--mode", "none", "rec")
+    replayed = run_recorder(project, "--mode", "none", "rec", *COMMAND)
     assert replayed.code == 0, replayed.err
     assert [line for line in replayed.out.splitlines() if "token.txt" not in line] == expected
 
 
 def test_other_files_than_the_recorded_ones_are_an_error_at_once(project: Path) -> None:
-    assert Run(project, "--wrap", "agent.yaml", "rec").code == 0
-    replayed = Run(project, "rec", NOTES="one\n2\nthree\n")
+    assert run_recorder(project, "--wrap", "agent.yaml", "rec", *COMMAND).code == 0
+    replayed = run_recorder(project, "rec", *COMMAND, NOTES="one\n2\nthree\n")
     assert replayed.code == 3
     assert replayed.out == "the agent has ended\n"
     problem = (
@@ -184,7 +171,7 @@ def test_other_files_than_the_recorded_ones_are_an_error_at_once(project: Path) 
     )
     assert problem in replayed.err
     (project / "rec" / "children" / "editor.patch").unlink()
-    replayed = Run(project, "rec")
+    replayed = run_recorder(project, "rec", *COMMAND)
     assert replayed.code == 3
     assert "editor.patch: cannot be read: No such file or directory; " in replayed.err
 

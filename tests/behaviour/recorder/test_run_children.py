@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 import threading
@@ -14,8 +13,8 @@ import pytest
 import yaml
 
 from ext_recorder.cassette.recording import read_header
-from tests.support.host import PATIENCE_S
 from tests.support.recorder_process import RECORDER
+from tests.support.run_recordings import run_recorder
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -66,22 +65,6 @@ for name, server in config["mcpServers"].items():
 """
 
 
-class Run:
-    """Result of a run."""
-
-    def __init__(self, folder: Path, *words: str, **environ: str) -> None:
-        done = subprocess.run(
-            [*RECORDER, "run", *words],
-            cwd=folder,
-            env={**os.environ, **environ},
-            capture_output=True,
-            timeout=PATIENCE_S,
-            text=True,
-            check=False,
-        )
-        self.code, self.out, self.err = done.returncode, done.stdout, done.stderr
-
-
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
     """Return a folder with a host, a child, and a configuration of two servers."""
@@ -102,7 +85,7 @@ def header(project: Path) -> dict[str, object]:
 
 def test_children_in_parallel_are_replayed_in_another_order_without_their_programs(project: Path) -> None:
     before = (project / "mcp.json").read_text()
-    recorded = Run(project, "--wrap", "mcp.json", *COMMAND, STRIPPED="1")
+    recorded = run_recorder(project, "--wrap", "mcp.json", *COMMAND, STRIPPED="1")
     assert (recorded.code, recorded.out) == (0, EXPECTED), recorded.err
     assert (project / "mcp.json").read_text() == before
     children = header(project)["children"]
@@ -121,45 +104,45 @@ def test_children_in_parallel_are_replayed_in_another_order_without_their_progra
     assert str(project) not in "".join(path.read_text() for path in (project / "rec").rglob("*.yaml"))
     (project / "child.py").unlink()
     for environ in ({}, {"REVERSED": "1"}, {"STRIPPED": "1"}):
-        replayed = Run(project, "--mode", "none", *COMMAND, **environ)
+        replayed = run_recorder(project, "--mode", "none", *COMMAND, **environ)
         assert (replayed.code, replayed.out) == (0, EXPECTED), replayed.err
         assert "child sum: 2 of 2 sessions\next-recorder: child add-up: 2 of 2 sessions" in replayed.err
 
 
 def test_children_are_recorded_and_run_by_choice(project: Path) -> None:
-    assert Run(project, "--wrap", "mcp.json", "--only", "sum", *COMMAND).out == EXPECTED
+    assert run_recorder(project, "--wrap", "mcp.json", "--only", "sum", *COMMAND).out == EXPECTED
     assert [path.name[:3] for path in (project / "rec" / "children").iterdir()] == ["sum", "sum"]
-    assert Run(project, *COMMAND).out == EXPECTED  # the other one runs
+    assert run_recorder(project, *COMMAND).out == EXPECTED  # the other one runs
     (project / "child.py").write_text(CHILD.replace("sum(params", "7 + sum(params"))
     changed = EXPECTED.replace("'sum': 2", "'sum': 9").replace("'sum': 1", "'sum': 8")
-    assert Run(project, *COMMAND).out == "".join(EXPECTED.splitlines(keepends=True)[:2]) + "".join(
+    assert run_recorder(project, *COMMAND).out == "".join(EXPECTED.splitlines(keepends=True)[:2]) + "".join(
         changed.splitlines(keepends=True)[2:]
     )
-    real = Run(project, "--real", "sum", *COMMAND)
+    real = run_recorder(project, "--real", "sum", *COMMAND)
     assert (real.code, real.out) == (0, changed)
-    wrong = Run(project, "--real", "some", *COMMAND)
+    wrong = run_recorder(project, "--real", "some", *COMMAND)
     assert (wrong.code, wrong.err) == (
         2, "ext-recorder: --real some: no such child; children of this command: add-up, sum\n",
     )  # fmt: skip
 
 
 def test_a_difference_of_a_child_is_one_of_the_run(project: Path) -> None:
-    assert Run(project, "--wrap", "mcp.json", *COMMAND).code == 0
+    assert run_recorder(project, "--wrap", "mcp.json", *COMMAND).code == 0
     host = (project / "host.py").read_text()
     (project / "host.py").write_text(host.replace("of=[number]", "of=[number, 5]").replace("sums[number].pop", "str"))
-    replayed = Run(project, *COMMAND)
+    replayed = run_recorder(project, *COMMAND)
     assert replayed.code == 3, replayed.err
     assert "children/sum.yaml: request sum" in replayed.err or "children/sum-2.yaml: request sum" in replayed.err
     (project / "host.py").write_text(host.replace("for number in numbers}", "for number in (1, 2, 3)}"))
-    replayed = Run(project, *COMMAND)
+    replayed = run_recorder(project, *COMMAND)
     assert "child sum: started more often than recorded (2 sessions)" in replayed.err
 
 
 def test_a_host_that_starts_a_child_more_often_than_recorded_is_told_so_at_once(project: Path) -> None:
-    assert Run(project, "--wrap", "mcp.json", *COMMAND).code == 0
+    assert run_recorder(project, "--wrap", "mcp.json", *COMMAND).code == 0
     asked = "print(ask(start(server), 'initialize')['message'])"  # stdin stays open until the host ends
     (project / "host.py").write_text(f"{HOST}\n{asked}\n")
-    replayed = Run(project, "--mode", "none", *COMMAND)
+    replayed = run_recorder(project, "--mode", "none", *COMMAND)
     assert replayed.code == 3
     assert "ext-recorder: child add-up: started more often than recorded (2 sessions); record" in replayed.out
 
@@ -173,22 +156,22 @@ def test_a_replay_has_placeholders_of_the_secret_variables_in_the_recording(tmp_
     with ThreadingHTTPServer(("127.0.0.1", 0), type("Fresh", (Counter,), {})) as server:
         threading.Thread(target=server.serve_forever, args=(0.01,)).start()
         command = ["rec", "--", sys.executable, "agent.py", f"http://127.0.0.1:{server.server_port}/"]
-        recorded = Run(tmp_path, *command, MODEL_KEY="k3y-of-the-m0del", UNUSED_TOKEN="an0ther-s3cret")
+        recorded = run_recorder(tmp_path, *command, MODEL_KEY="k3y-of-the-m0del", UNUSED_TOKEN="an0ther-s3cret")
         server.shutdown()
     assert recorded.code == 0, recorded.err
     written = (tmp_path / "rec" / "recording.yaml").read_text()
     assert read_header(tmp_path / "rec").environment["MODEL_KEY"] == "ext-recorder"
     assert "UNUSED_TOKEN" not in written
     assert "k3y" not in written
-    replayed = Run(tmp_path, "--mode", "none", *command)
+    replayed = run_recorder(tmp_path, "--mode", "none", *command)
     assert (replayed.code, replayed.out) == (0, recorded.out), replayed.err
 
 
 def test_a_child_that_its_host_kills_is_recorded(project: Path) -> None:
-    recorded = Run(project, "--wrap", "mcp.json", *COMMAND, KILL="1")
+    recorded = run_recorder(project, "--wrap", "mcp.json", *COMMAND, KILL="1")
     assert (recorded.code, recorded.out) == (0, EXPECTED), recorded.err
     assert not list((project / "rec").rglob("*.partial"))
-    replayed = Run(project, *COMMAND, KILL="1")
+    replayed = run_recorder(project, *COMMAND, KILL="1")
     assert replayed.out == EXPECTED, replayed.err
 
 
@@ -207,15 +190,15 @@ def test_a_shim_of_the_user_takes_part(project: Path) -> None:
     subprocess.run(shim, cwd=project, check=True, capture_output=True)
     (project / "mcp.json").write_text(json.dumps({"mcpServers": {"sum": {"command": "./shim", "args": ["x"]}}}))
     expected = "".join(EXPECTED.splitlines(keepends=True)[:2])
-    assert Run(project, *COMMAND).out == expected
+    assert run_recorder(project, *COMMAND).out == expected
     assert not (project / "elsewhere").exists()
     assert sorted(path.name for path in (project / "rec" / "children").iterdir()) == ["sum-2.yaml", "sum.yaml"]
     (project / "child.py").unlink()
-    replayed = Run(project, *COMMAND, REVERSED="1")
+    replayed = run_recorder(project, *COMMAND, REVERSED="1")
     assert (replayed.code, replayed.out) == (0, expected), replayed.err
     only = [*RECORDER, "shim", "--mode", "none", "--force", "./shim", "elsewhere/{args}-sum.yaml"]
     subprocess.run(only, cwd=project, check=True, capture_output=True)
-    replayed = Run(project, *COMMAND)
+    replayed = run_recorder(project, *COMMAND)
     assert (replayed.code, replayed.out) == (0, expected), replayed.err
 
 
@@ -244,13 +227,15 @@ def test_a_child_runs_on_the_replayed_http(project: Path) -> None:
         url = f"http://127.0.0.1:{server.server_port}/n"
         servers = {"sum": {"command": sys.executable, "args": ["child.py", url]}}
         (project / "mcp.json").write_text(json.dumps({"mcpServers": servers}))
-        recorded = Run(project, "--wrap", "mcp.json", *COMMAND, STRIPPED="1")  # even without the variables of a proxy
+        recorded = run_recorder(
+            project, "--wrap", "mcp.json", *COMMAND, STRIPPED="1"
+        )  # even without the variables of a proxy
         server.shutdown()
     assert recorded.out == f"sum 1 {{'sum': 2, 'args': ['{url}']}}\nsum 2 {{'sum': 4, 'args': ['{url}']}}\n", (
         recorded.err
     )
     for options in ((), ("--real", "sum")):
-        replayed = Run(project, *options, *COMMAND, STRIPPED="1")
+        replayed = run_recorder(project, *options, *COMMAND, STRIPPED="1")
         assert (replayed.code, replayed.out) == (0, recorded.out), replayed.err
 
 
@@ -280,7 +265,7 @@ def test_requests_of_a_replayed_child_are_not_expected_those_of_the_host_are(tmp
         servers = {"page": {"command": sys.executable, "args": ["child.py", url]}}
         (tmp_path / "mcp.json").write_text(json.dumps({"mcpServers": servers}))
         command = ["rec", "--", sys.executable, "host.py", "mcp.json", url]
-        recorded = Run(tmp_path, "--wrap", "mcp.json", *command)
+        recorded = run_recorder(tmp_path, "--wrap", "mcp.json", *command)
         server.shutdown()
     assert recorded.code == 0, recorded.err
     traffic = yaml.safe_load((tmp_path / "rec" / "traffic.http.yaml").read_text())["interactions"]
@@ -288,13 +273,13 @@ def test_requests_of_a_replayed_child_are_not_expected_those_of_the_host_are(tmp
         (f"{url}/host", None),
         (f"{url}/child", "page"),
     ]
-    replayed = Run(tmp_path, *command)
+    replayed = run_recorder(tmp_path, *command)
     assert (replayed.code, replayed.out) == (0, recorded.out), replayed.err
-    skipped = Run(tmp_path, *command, SKIP="1")
+    skipped = run_recorder(tmp_path, *command, SKIP="1")
     assert skipped.code == 3
     assert f"one recorded request was never sent:\next-recorder: rec/traffic.http.yaml:   GET {url}/host" in skipped.err
     assert "/child" not in skipped.err
-    both = Run(tmp_path, "--real", "page", *command, SKIP="1")
+    both = run_recorder(tmp_path, "--real", "page", *command, SKIP="1")
     assert both.out == recorded.out
     assert "one recorded request was never sent:" in both.err
 
@@ -336,11 +321,11 @@ def test_an_extension_of_an_eval_is_replayed_without_its_program(tmp_path: Path)
         "      package: ./ext-shell # built\n      config: {a: '1e3', b: yes}\n  taskSets: [{glob: '*/task.yaml'}]\n"
     )
     command = ("rec", "--", sys.executable, "host.py", "evals/eval.yaml", str(tmp_path))
-    recorded = Run(tmp_path, "--wrap", "evals/eval.yaml", *command)
+    recorded = run_recorder(tmp_path, "--wrap", "evals/eval.yaml", *command)
     assert recorded.code == 0, recorded.err
     about, output = recorded.out.splitlines()[:2]
     assert about == f"{{'a': '1e3', 'b': True}} {{'runPrompt': 'echo'}} {evals}/*/task.yaml"
     assert output.startswith("True ")
     (evals / "ext-shell").unlink()
-    replayed = Run(tmp_path, "--mode", "none", *command)
+    replayed = run_recorder(tmp_path, "--mode", "none", *command)
     assert (replayed.code, replayed.out) == (0, recorded.out), replayed.err
