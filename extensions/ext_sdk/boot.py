@@ -120,6 +120,7 @@ def run(load: Callable[[], Definition], arguments: Sequence[str], prepared: str 
         definition = load()
         from .core.redaction.redactor import Redactor
         from .core.redaction.secret_names import secret_variables
+        from .server.gevals import GevalsAdapter
         from .server.server import InitialIO, Server
 
         def compare() -> str:
@@ -127,7 +128,7 @@ def run(load: Callable[[], Definition], arguments: Sequence[str], prepared: str 
 
             return stale_warning(target)
 
-        server = Server(definition, stdio, Redactor(secret_variables(os.environ)))
+        server = Server(definition, stdio, Redactor(secret_variables(os.environ)), GevalsAdapter)
         return server.run(
             InitialIO(received, manifest_sent=manifest_sent, eof=eof, compare=compare if target else None)
         )

@@ -21,6 +21,7 @@ from ext_sdk.core.stdio import Stdio
 from ext_sdk.core.wire.errors import MessageError, RpcError
 from ext_sdk.core.wire.json_codec import dumps, loads
 
+from .gevals import GevalsAdapter
 from .line_limit import printable
 from .manifest import build_manifest
 from .schema import branches_of, params_schema, properties_of
@@ -92,7 +93,8 @@ def _serve(extension: Definition, parser: argparse.ArgumentParser, arguments: Se
     config = _json(chosen.config, "--config") if chosen.config else {}
     if chosen.command == "call":
         return _call(extension, chosen, config)
-    return Server(extension, Stdio.claim(), Redactor(secret_variables(os.environ)), config).run(InitialIO())
+    redactor = Redactor(secret_variables(os.environ))
+    return Server(extension, Stdio.claim(), redactor, GevalsAdapter, config).run(InitialIO())
 
 
 class _UsageError(Exception):

@@ -53,13 +53,8 @@ class LineLimiter:
 
     def result(self, id: Id, result: Result) -> bytes:
         """Return the line of an operation's result, with its line feed."""
-        message, error, outputs = result.message, "" if result.success else result.error, result.outputs
-        # Nearly no result has a secret, or is long: one search and one encoding show that.
-        joined = "\0".join((message, error, *outputs.values()))
-        if self._redactor.redact_text(joined) is not joined:
-            message, error = self._redactor.redact_text(message), self._redactor.redact_text(error)
-            outputs = {name: self._redactor.redact_text(value) for name, value in outputs.items()}
-        if len(joined) <= _CERTAINLY_SHORT:
+        message, error, outputs, length = self._redacted(result)
+        if length <= _CERTAINLY_SHORT:
             line = encode(Response(id, _members(result.success, message, error, outputs)))
             if len(line) <= _CERTAINLY_SHORT:
                 return line + b"\n"
@@ -70,8 +65,36 @@ class LineLimiter:
                 return line + b"\n"
         return self.error(id, RpcError(INTERNAL_ERROR, "the result does not fit on a line, even shortened"))
 
+    def members(self, result: Result) -> dict[str, object]:
+        """Return the members of an operation's result (gevals 0.0.1, "Result Fields"), redacted and within the budget.
+
+        For protocols without a limit of lines: `success`, and those of `message`, `error` and `outputs` with a value.
+        """
+        message, error, outputs, length = self._redacted(result)
+        if length <= BUDGET_BYTES // 6:  # an escape has at most 6 bytes
+            return _members(result.success, message, error, outputs)
+        return self._fitted(result.success, {"message": message, "error": error}, outputs, BUDGET_BYTES)
+
+    def _redacted(self, result: Result) -> tuple[str, str, dict[str, str], int]:
+        """Return message, error and outputs without secrets, and their length in characters before that."""
+        message, error, outputs = result.message, "" if result.success else result.error, result.outputs
+        # Nearly no result has a secret: one search shows that.
+        joined = "\0".join((message, error, *outputs.values()))
+        if self._redactor.redact_text(joined) is not joined:
+            message, error = self._redactor.redact_text(message), self._redactor.redact_text(error)
+            outputs = {name: self._redactor.redact_text(value) for name, value in outputs.items()}
+        return message, error, outputs, len(joined)
+
     def log(self, level: str, message: str, data: Mapping[str, object]) -> bytes:
         """Return the line of a log notification, with its line feed. Data that is not JSON is written as text."""
+        return self._log(level, message, data)[1] + b"\n"
+
+    def log_params(self, level: str, message: str, data: Mapping[str, object]) -> dict[str, object]:
+        """Return the params of a log notification (gevals 0.0.1, "Log"), redacted and within the budget."""
+        return self._log(level, message, data)[0]
+
+    def _log(self, level: str, message: str, data: Mapping[str, object]) -> tuple[dict[str, object], bytes]:
+        """Return the params of a log notification, and the notification."""
         params: dict[str, object] = {"level": level, "message": printable(self._redactor.redact_text(message))}
         if data:
             values: object = {name: _json_or_text(value) for name, value in data.items()}
@@ -89,7 +112,11 @@ class LineLimiter:
                 if share >= _SMALLEST_TEXT_BYTES:
                     params["data"] = {name: cut(text, share) for name, text in texts.items()}
             line = encode(Notification(LOG, params))
-        return line + b"\n"
+        return params, line
+
+    def text(self, text: str) -> str:
+        """Return a text without secrets and control characters, cut to the budget."""
+        return cut(printable(self._redactor.redact_text(text)), BUDGET_BYTES)
 
     def error(self, id: Id, error: RpcError) -> bytes:
         """Return the line of an error response, with its line feed: code and message, which is cut if needed.

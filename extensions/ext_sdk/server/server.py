@@ -1,4 +1,7 @@
-"""Server loop: one host on stdin and stdout, calls in a pool of threads, one response for each request."""
+"""Server loop: one host on stdin and stdout, calls in a pool of threads, one response for each request.
+
+An adapter knows the protocol of the host: it parses what is received, and encodes what is written.
+"""
 
 from __future__ import annotations
 
@@ -15,14 +18,12 @@ from typing import TYPE_CHECKING
 
 from ext_sdk.core import gevals_spec
 from ext_sdk.core.stdio import PeerGone, Stdio
-from ext_sdk.core.text import LONGEST_NAME, suggest
 from ext_sdk.core.wire.errors import Id, MessageError, RpcError
 from ext_sdk.core.wire.frames import Frame
 from ext_sdk.core.wire.framing import FRAMINGS
-from ext_sdk.core.wire.jsonrpc import Notification, Request, parse
+from ext_sdk.core.wire.jsonrpc import Notification, Request, Response, parse
 
 from .line_limit import ID_LIMIT_BYTES, LineLimiter, id_fits
-from .manifest import build_manifest
 from .session import NEVER, Session
 from .shared_values import SharedValues
 
@@ -30,7 +31,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from ext_sdk.core.redaction.redactor import Redactor
+    from ext_sdk.core.wire.frames import Junk
+    from ext_sdk.core.wire.jsonrpc import ErrorResponse
     from ext_sdk.definition import Definition
+    from ext_sdk.result import Result
 
     from .session import Call
 
@@ -75,9 +79,11 @@ class Calls:
             self._running.remove(call)
             self._changed.notify_all()
 
-    def is_open(self, id: Id) -> bool:
-        """Return True if a call that no thread has claimed has this id. Types matter: 1, 1.0 and "1" are three ids."""
-        return bool(self._running) and any(type(call.id) is type(id) and call.id == id for call in self.unclaimed())
+    def find(self, id: Id) -> Call | None:
+        """Return the call with this id that no thread has claimed. Types matter: 1, 1.0 and "1" are three ids."""
+        if not self._running:
+            return None
+        return next((call for call in self.unclaimed() if type(call.id) is type(id) and call.id == id), None)
 
     def unclaimed(self) -> list[Call]:
         """Return the calls that no thread has claimed."""
@@ -212,50 +218,145 @@ class InitialIO:
         self.compare = compare
 
 
+class Adapter:
+    """Protocol of a host: decodes messages to calls of the server, and encodes results; this one is JSON-RPC 2.0.
+
+    It does no I/O and starts no threads. Methods that encode are called by the threads of operations, the others by the
+    loop. Exceptions of `request` become error responses.
+
+    Args:
+        server: what the adapter calls: `execute`, `cancel`, `write`, `warm_up`, `close`, `finish`.
+    """
+
+    framing = gevals_spec.FRAMING
+
+    def __init__(self, server: Server) -> None:
+        self.server = server
+
+    def opening(self, initial: InitialIO) -> bytes:
+        """Return the bytes to write before anything is read.
+
+        Args:
+            initial: what was done before the server started; its bytes are handled after this.
+        """
+        return b""
+
+    def receive(self, payload: bytes) -> None:
+        """Handle the payload of a frame. Every message that requires a response gets one."""
+        try:
+            message = parse(payload)
+        except MessageError as error:
+            self.server.write(self.error(error.id, RpcError(error.code, str(error))))
+            return
+        if isinstance(message, Request):
+            self._answer(message, payload)
+        elif isinstance(message, Notification):
+            self.notification(message)
+        elif isinstance(message, Response) or not isinstance(message, list):
+            self.response(message)
+
+    def _answer(self, request: Request, payload: bytes) -> None:
+        id: Id = request.id
+        try:
+            if not id_fits(id):
+                text = f"the id is longer than {ID_LIMIT_BYTES} bytes, and its response would not fit on a line"
+                raise RpcError(gevals_spec.INVALID_REQUEST, text)
+            if call := self.server.calls.find(id):
+                text, id = f"id {id!r} is still in use by a call of {call.operation.name!r}", None
+                raise RpcError(gevals_spec.INVALID_REQUEST, text)
+            self.request(request, payload)
+        except RpcError as error:
+            self.server.write(self.error(id, error))
+        except Exception as error:  # noqa: BLE001  (a fault in one request must not end the others)
+            self.server.write(self.error(id, self.server.session.fault(request.method, error)))
+
+    def request(self, request: Request, payload: bytes) -> None:
+        """Handle a request: write its response, or begin its call. Raises RpcError for the error response.
+
+        Args:
+            payload: the message as received.
+        """
+        raise NotImplementedError
+
+    def notification(self, notification: Notification) -> None:
+        """Handle a notification; unknown ones are ignored."""
+
+    def response(self, response: Response | ErrorResponse) -> None:
+        """Handle the response to a request that the adapter has written."""
+
+    def junk(self, junk: Junk) -> None:
+        """Handle bytes that are not a frame."""
+
+    def result(self, call: Call, result: Result) -> bytes:
+        """Return the messages for a call that has ended, as frames."""
+        raise NotImplementedError
+
+    def error(self, id: Id, error: RpcError) -> bytes:
+        """Return the messages for a request or call that is refused or has no result, as frames."""
+        return self.server.limiter.error(id, error)
+
+    def log(self, id: Id, level: str, message: str, data: Mapping[str, object]) -> bytes:
+        """Return the messages for a log entry of a call, as frames; b"" to drop it."""
+        raise NotImplementedError
+
+
 class Server:
     """Session with one host.
 
     Args:
+        adapter: class of the protocol of the host.
         config: value of `--config`.
+
+    Attributes:
+        session: checks and performs the calls.
+        limiter: cuts and redacts what is written.
+        calls: calls without a response.
 
     Raises:
         RpcError: INVALID_PARAMS for an invalid configuration.
     """
 
-    def __init__(self, extension: Definition, stdio: Stdio, redactor: Redactor, config: object = None) -> None:
-        self._extension = extension
+    def __init__(
+        self,
+        extension: Definition,
+        stdio: Stdio,
+        redactor: Redactor,
+        adapter: Callable[[Server], Adapter],
+        config: object = None,
+    ) -> None:
+        self.extension = extension
         self._stdio = stdio
         self._shared = SharedValues(extension.name, redactor.redact_text)
-        self._session = Session(extension, redactor, config, shared=self._shared)
-        self._limiter = LineLimiter(redactor, self._spill_to_file)
-        self._decoder = FRAMINGS[gevals_spec.FRAMING].decoder()
+        self.session = Session(extension, redactor, config, shared=self._shared)
+        self.limiter = LineLimiter(redactor, self._spill_to_file)
+        self.calls = Calls()
+        self._adapter = adapter(self)
+        self._decoder = FRAMINGS[self._adapter.framing].decoder()
         self._workers = Workers()
         self._write_lock = threading.Lock()
-        self._calls = Calls()
         self._reading = True
         self._ending = False
         self._peer_gone = False
         self._closed = False
-        self._manifest_sent = False
-        self._compare: Callable[[], str] | None = None
         self._warnings: list[str] = []  # for the log of the next call
         self._wakeup = Wakeup()
 
-    def run(self, opening: InitialIO) -> int:
+    def run(self, initial: InitialIO) -> int:
         """Serve until the host shuts down or closes its end, or a signal arrives; after this the process must exit.
 
         Returns:
             The exit code: 0, or 1 if the host closed its end without waiting for responses.
         """
         self._wakeup.install_signal_handlers(_arm_alarm)
-        self._manifest_sent, self._compare = opening.manifest_sent, opening.compare
-        self._decoder.receive_data(opening.received)
-        if opening.eof:
+        if opening := self._adapter.opening(initial):
+            self.write(opening)
+        self._decoder.receive_data(initial.received)
+        if initial.eof:
             self._end_of_input()
         try:
             self._serve()
         finally:
-            self._close()
+            self.close()
             _arm_alarm()  # a thread that an operation left behind may keep the interpreter running
         return int(self._peer_gone)
 
@@ -268,8 +369,8 @@ class Server:
         poll.register(self._stdio.output, 0)  # POLLERR is always reported, here when the host reads no more
         poll.register(self._wakeup.descriptor, select.POLLIN)
         self._handle_received()
-        while not self._ending and (self._reading or self._calls):
-            ready = dict(poll.poll(self._calls.milliseconds_left()))
+        while not self._ending and (self._reading or self.calls):
+            ready = dict(poll.poll(self.calls.milliseconds_left()))
             if self._stdio.output in ready:
                 self._peer_gone = True
                 return
@@ -277,9 +378,9 @@ class Server:
                 self._ending = True
             if self._stdio.input in ready:
                 data = self._stdio.read()
-                line = self._decoder.lone(data)
-                if line is not None:
-                    self._handle(line)
+                payload = self._decoder.lone(data)
+                if payload is not None:
+                    self._adapter.receive(payload)
                 elif data:
                     self._decoder.receive_data(data)
                     self._handle_received()
@@ -287,11 +388,11 @@ class Server:
                     self._end_of_input()
                     poll.unregister(self._stdio.input)
                     self._handle_received()
-            for call in self._calls.late():  # respond, and stop the operation
+            for call in self.calls.late():  # respond, and stop the operation
                 call.context.deadline.stopped.set()
                 text = f"the operation did not end within its {call.answer_seconds:g} s; it was stopped"
                 error = RpcError(gevals_spec.TIMEOUT, f"{call.operation.name}: {text}")
-                self._respond(call, self._limiter.error(call.id, error), given_up=True)
+                self._respond(call, self._adapter.error(call.id, error), given_up=True)
 
     def _end_of_input(self) -> None:
         """Stop reading. Running calls still get their responses (gevals 0.0.1, "One-Shot Mode").
@@ -299,87 +400,70 @@ class Server:
         A last line without a line feed counts: `printf` writes none. A host that exited is noticed by its other end.
         """
         self._reading = False
-        self._decoder.receive_data(b"\n")
+        if self._adapter.framing == gevals_spec.FRAMING:
+            self._decoder.receive_data(b"\n")
         self._decoder.receive_eof()
-
-    # Requests
 
     def _handle_received(self) -> None:
         while not self._ending and (frame := self._decoder.next_event()) is not None:
             if isinstance(frame, Frame):
-                self._handle(frame.payload)
-
-    def _handle(self, line: bytes) -> None:
-        """Handle a line. A response is ignored: the server sends no requests."""
-        try:
-            message = parse(line)
-        except MessageError as error:
-            self._write(self._limiter.error(error.id, RpcError(error.code, str(error))))
-            return
-        if isinstance(message, Request):
-            # The line shows a reference `${NAME.key}`, unless one of its characters is escaped.
-            self._handle_request(message, references=b"${" in line or b"\\u" in line)
-        elif isinstance(message, Notification) and message.method == gevals_spec.SHUTDOWN:
-            self._ending = True
-
-    def _handle_request(self, request: Request, *, references: bool) -> None:
-        id: Id = request.id
-        try:
-            if not id_fits(id):
-                text = f"the id is longer than {ID_LIMIT_BYTES} bytes, and its response would not fit on a line"
-                raise RpcError(gevals_spec.INVALID_REQUEST, text)
-            if self._calls.is_open(id):
-                text, id = f"id {id!r} is still in use by a call of {gevals_spec.EXECUTE!r}", None
-                raise RpcError(gevals_spec.INVALID_REQUEST, text)
-            if request.method == gevals_spec.EXECUTE:
-                self._execute(request, references=references)
-            elif request.method == gevals_spec.INITIALIZE:
-                self._initialize(request)
-            elif request.method == gevals_spec.SHUTDOWN:
-                self._shutdown(request)
+                self._adapter.receive(frame.payload)
             else:
-                text = f"unknown method: {request.method[:LONGEST_NAME]}"
-                raise RpcError(gevals_spec.METHOD_NOT_FOUND, f"{text}; {suggest(request.method, gevals_spec.METHODS)}")
-        except RpcError as error:
-            self._write(self._limiter.error(id, error))
-        except Exception as error:  # noqa: BLE001  (a fault in one request must not end the others)
-            self._write(self._limiter.error(id, self._session.fault(request.method, error)))
+                self._adapter.junk(frame)
 
-    def _initialize(self, request: Request) -> None:
-        if self._manifest_sent:
-            self._manifest_sent = False
-            with suppress(RpcError):  # of changes since the early check, such as a file that was removed
-                self._session.initialize(request.params, accepted=True)
-            self._extension.warm_up(partial(self._warn_of, self._compare) if self._compare else None)
-        else:
-            self._session.initialize(request.params)
-            self._write(self._limiter.plain(request.id, build_manifest(self._extension)))
-            self._extension.warm_up()
+    # What adapters call
 
-    def _warn_of(self, compare: Callable[[], str]) -> None:
-        time.sleep(COMPARE_AFTER_SECONDS)
-        if warning := compare():
-            self._warnings.append(warning)
+    def warm_up(self, compare: Callable[[], str] | None = None) -> None:
+        """Load what the first operation needs, in a thread.
 
-    def _execute(self, request: Request, *, references: bool) -> None:
-        outside = CALL.set(request.id)  # the deadline of the call is on the same clock as its operation
+        Args:
+            compare: see InitialIO; a warning is logged with the next call.
+        """
+
+        def warn() -> None:
+            time.sleep(COMPARE_AFTER_SECONDS)
+            if compare and (warning := compare()):
+                self._warnings.append(warning)
+
+        self.extension.warm_up(warn if compare else None)
+
+    def execute(self, id: Id, params: object, *, references: bool = True) -> None:
+        """Begin a call; the adapter encodes its result.
+
+        Args:
+            id: of the request.
+            params: members `operation`, `args` and `context`, as in gevals 0.0.1, "Execute".
+            references: see Session.prepare.
+
+        Raises:
+            RpcError: the call is refused; see Session.prepare.
+        """
+        outside = CALL.set(id)  # the deadline of the call is on the same clock as its operation
         try:
-            call = self._session.prepare(request.params, self._send_log, references=references)
+            call = self.session.prepare(params, partial(self._send_log, id), references=references)
         finally:
             CALL.reset(outside)
-        self._calls.begin(request.id, call)
+        self.calls.begin(id, call)
         try:
             self._workers.run(partial(self._perform, call))
         except RuntimeError as error:  # the system gives no more threads
-            self._respond(call, self._limiter.error(request.id, self._session.fault(call.operation.name, error)))
+            self._respond(call, self._adapter.error(id, self.session.fault(call.operation.name, error)))
 
-    def _shutdown(self, request: Request) -> None:
-        """Clean up, then respond: hosts take the response for the end (gevals 0.0.1, "Shutdown")."""
-        self._close()
-        for call in self._calls.unclaimed():
-            text = f"{call.operation.name}: the extension was shut down before the operation ended"
-            self._respond(call, self._limiter.error(call.id, RpcError(gevals_spec.OPERATION_FAILED, text)))
-        self._write(self._limiter.plain(request.id, {}))
+    def cancel(self, id: Id, frames: bytes = b"") -> bool:
+        """Stop a call, and return True if there was one without a response.
+
+        Args:
+            frames: written in place of its response.
+        """
+        call = self.calls.find(id)
+        if call is None:
+            return False
+        call.context.deadline.stopped.set()
+        self._respond(call, frames, given_up=True)
+        return True
+
+    def finish(self) -> None:
+        """End the loop; see `close`."""
         self._ending = True
 
     # Operations, in their threads
@@ -387,69 +471,73 @@ class Server:
     def _perform(self, call: Call) -> None:
         CALL.set(call.id)
         with suppress(IndexError):  # logs are part of a call (gevals 0.0.1, "Lifecycle")
-            self._send_log("warn", self._warnings.pop(), {})
+            self._send_log(call.id, "warn", self._warnings.pop(), {})
         try:
-            line = self._limiter.result(call.id, self._session.perform(call))
+            frames = self._adapter.result(call, self.session.perform(call))
         except RpcError as error:
-            line = self._limiter.error(call.id, error)
+            frames = self._adapter.error(call.id, error)
         except BaseException as error:  # noqa: BLE001  (without a response the host would wait)
-            line = self._limiter.error(call.id, self._session.fault(call.operation.name, error))
-        self._respond(call, line)
+            frames = self._adapter.error(call.id, self.session.fault(call.operation.name, error))
+        self._respond(call, frames)
         if not self._reading:
             self._wakeup.wake()
 
-    def _respond(self, call: Call, line: bytes, *, given_up: bool = False) -> None:
+    def _respond(self, call: Call, frames: bytes, *, given_up: bool = False) -> None:
         """Write the response to a call, unless it has one. `given_up`: do not wait for the operation to end."""
-        if self._calls.try_claim(call):
+        if self.calls.try_claim(call):
             if given_up:
-                self._session.give_up(call)
-            self._write(line)
-            self._calls.end(call)
+                self.session.give_up(call)
+            self.write(frames)
+            self.calls.end(call)
 
     # Output
 
-    def _send_log(self, level: str, message: str, data: Mapping[str, object]) -> None:
-        self._write(self._limiter.log(level, message, data))
+    def _send_log(self, id: Id, level: str, message: str, data: Mapping[str, object]) -> None:
+        self.write(self._adapter.log(id, level, message, data))
 
-    def _write(self, line: bytes) -> None:
+    def write(self, frames: bytes) -> None:
+        """Write complete frames. Thread-safe."""
         try:
             with self._write_lock:
-                self._stdio.write(line)
+                self._stdio.write(frames)
         except PeerGone:
             self._peer_gone = self._ending = True
             self._wakeup.wake()
 
     def _spill_to_file(self, name: str, text: str) -> str:
-        path = self._session.artifact(name)
+        path = self.session.artifact(name)
         path.write_text(text, encoding="utf-8", errors="backslashreplace")
         return str(path)
 
     # The end
 
-    def _close(self) -> None:
-        """Stop operations and close their state, in parallel, within CLEANUP_SECONDS; once."""
+    def close(self) -> None:
+        """Stop operations and close their state, in parallel, within CLEANUP_SECONDS; once.
+
+        Calls that have not ended after this get an error.
+        """
         if self._closed:
             return
         self._closed = True
         _arm_alarm()
-        self._calls.stop()
+        self.calls.stop()
         closers = [
             threading.Thread(target=self._close_state, args=(close,), daemon=True)
-            for close in self._session.begin_shutdown()
+            for close in self.session.begin_shutdown()
         ]
         for closer in closers:
             closer.start()
         until = time.monotonic() + CLEANUP_SECONDS
         for closer in closers:
             closer.join(max(0.0, until - time.monotonic()))
-        self._calls.wait_for_none(max(0.0, until - time.monotonic()))
+        self.calls.wait_for_none(max(0.0, until - time.monotonic()))
         self._shared.close()
 
     def _close_state(self, close: Callable[[], None]) -> None:
         try:
             close()
         except Exception as error:  # noqa: BLE001  (the others are closed all the same)
-            self._session.fault("close", error)
+            self.session.fault("close", error)
 
 
 def _arm_alarm(*_: object) -> None:
