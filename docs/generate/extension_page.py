@@ -1,6 +1,6 @@
 """Reference page of an extension, generated from its operations and the classes of their arguments.
 
-Outputs, causes of failures and further examples are not in the code: they are in `shell_texts`, `http_texts` and
+Causes of failures and further examples are not in the code: they are in `shell_texts`, `http_texts` and
 `kubernetes_texts`.
 """
 
@@ -120,7 +120,7 @@ def operation_section(program: str, operation: Operation, types: ArgumentTypes) 
     if rules := rules_text(operation.args_type):
         parts += [f"Requires {rules}.", ""]
     parts += table(operation.args_type, types, "argument", omit=common_args(program))
-    if outputs := texts.OUTPUTS[operation.name]:
+    if outputs := operation.outputs:
         rows = (f"| `{name.rstrip('?')}` | {text} |" for name, text in outputs.items())
         parts += ["| output | description |", "|---|---|", *rows, ""]
     if failures := texts.FAILURES[operation.name]:

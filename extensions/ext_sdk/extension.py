@@ -11,7 +11,7 @@ from .definition import Definition
 from .operation import Function, Operation
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
 F = TypeVar("F", bound=Function)
 
@@ -19,7 +19,9 @@ F = TypeVar("F", bound=Function)
 class Extension(Definition):
     """Extension: a definition, with the methods to add operations and to run it."""
 
-    def operation(self, name: str = "", *, example: dict[str, object] | None = None) -> Callable[[F], F]:
+    def operation(
+        self, name: str = "", *, example: dict[str, object] | None = None, outputs: Mapping[str, str] | None = None
+    ) -> Callable[[F], F]:
         """Decorate a function to make it an operation.
 
         Its arguments are the fields of a class, `(args: SomeArgs, context: Context) -> Result`, or its own parameters,
@@ -28,6 +30,7 @@ class Extension(Definition):
         Args:
             name: as users write it. Default: the function's name with `-` for `_`.
             example: arguments for the reference page; a test runs them.
+            outputs: descriptions of the outputs by name; see Operation.
 
         Raises:
             ValueError: the name is taken.
@@ -37,7 +40,8 @@ class Extension(Definition):
             raise TypeError("write @extension.operation(), with parentheses")
 
         def register(function: F) -> F:
-            self.add(Operation(name or function.__name__.strip("_").replace("_", "-"), function, example))
+            own_name = name or function.__name__.strip("_").replace("_", "-")
+            self.add(Operation(own_name, function, example, outputs=outputs))
             return function
 
         return register

@@ -18,6 +18,8 @@ from .references import ANY_NAME, COMPUTED, COMPUTED_NUMBER
 from .result import Result
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from .context import Context
     from .references import Marks
     from .result import InvalidArgs
@@ -42,6 +44,8 @@ class Operation:
             description.
         example: arguments for the reference page; a test runs them.
         same_as: the operation that this is an alias of; pages and `--help` list it separately.
+        outputs: descriptions of the outputs by name, for pages, clients of MCP and `ext-host lint`. A name that ends
+            with `?` is not always present; `NAME` is an output that the caller names. None: not declared.
         on_invalid: `on_invalid(refusal, context)`, called before the operation fails because its arguments can't be
             used; for operations whose failure has consequences.
 
@@ -50,7 +54,17 @@ class Operation:
         ValueError: the name has other characters than letters, digits, - and _.
     """
 
-    __slots__ = ("_marks", "args_type", "description", "example", "function", "name", "on_invalid", "same_as")
+    __slots__ = (
+        "_marks",
+        "args_type",
+        "description",
+        "example",
+        "function",
+        "name",
+        "on_invalid",
+        "outputs",
+        "same_as",
+    )
 
     def __init__(
         self,
@@ -59,6 +73,7 @@ class Operation:
         example: dict[str, object] | None = None,
         *,
         same_as: str = "",
+        outputs: Mapping[str, str] | None = None,
         on_invalid: Callable[[InvalidArgs, Context], None] | None = None,
     ) -> None:
         self.name = name
@@ -71,6 +86,7 @@ class Operation:
         self.args_type, self.function, self.description = read_signature(name, function)
         self.example = example
         self.same_as = same_as
+        self.outputs = outputs
         self.on_invalid = on_invalid
         self._marks: Marks | None = None
         if not self.description and sys.flags.optimize < 2:  # -OO removes docstrings

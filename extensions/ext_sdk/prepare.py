@@ -1,4 +1,4 @@
-"""Prepared files of an extension: its manifest, and the schema of the early check of its configuration.
+"""Prepared files of an extension: its manifest, the early check of its configuration, and the outputs of operations.
 
     ext-sdk prepare ext_shell.extension:extension
 
@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import inspect
 
-from ext_sdk.core.gevals_spec import CONFIG_FILE, MANIFEST_FILE
+from ext_sdk.core.gevals_spec import CONFIG_FILE, MANIFEST_FILE, OUTPUTS_FILE
 from ext_sdk.core.wire.json_codec import dumps
 from ext_sdk.server.manifest import build_manifest
 
@@ -101,7 +101,13 @@ def prepared(target: str) -> dict[Path, bytes]:
     if not hasattr(import_module(module.partition(".")[0]), "__path__"):
         raise SystemExit(f"{target}: expected a module in a package, which has the prepared files, found {module}.py")
     folder = _folder(target)
-    values = {MANIFEST_FILE: build_manifest(extension), CONFIG_FILE: config_schema(extension.config_type)}
+    values: dict[str, object] = {
+        MANIFEST_FILE: build_manifest(extension),
+        CONFIG_FILE: config_schema(extension.config_type),
+    }
+    operations = extension.operations.items()
+    if outputs := {name: operation.outputs for name, operation in operations if operation.outputs is not None}:
+        values[OUTPUTS_FILE] = outputs
     return {folder / name: dumps(value).encode() + b"\n" for name, value in values.items()}
 
 

@@ -10,24 +10,154 @@ from ext_shell.operations.run import run
 
 from .config import ShellConfig
 
+COMMAND = {
+    "exitCode?": "exit code, if the command exited by itself",
+    "signal?": "name of the signal, such as `SIGTERM`, if a signal ended the command",
+    "stdout": "standard output; of a long text the beginning and the end",
+    "stderr": "standard error; of a long text the beginning and the end",
+    "stdoutFile?": "path of a file with the complete output, if `stdout` is shortened",
+    "stderrFile?": "path of a file with the complete output, if `stderr` is shortened",
+    "duration": "run time, such as `1.52s`",
+    "NAME?": "captured value, if `capture` has this name",
+}
+PROCESS = {
+    "name": "name of the process",
+    "pid": "process id",
+    "logFile": "path of the file with all output of the process",
+    "port?": "port number, if `start` chose one",
+}
+FILE = {
+    "path": "absolute path",
+    "size": "size in bytes",
+    "sha256": "SHA-256 of the content, in hex",
+}
+
 OPERATIONS = (
-    ext_sdk.Operation("run", run, {"command": ["echo", "hi"], "expect": {"stdout": "hi"}}),
     ext_sdk.Operation(
-        "start", start, {"name": "web", "script": "echo listening; sleep 3600", "ready": {"logLine": "^listening"}}
+        "run",
+        run,
+        {"command": ["echo", "hi"], "expect": {"stdout": "hi"}},
+        outputs=(
+            COMMAND
+            | {
+                "attempts?": "number of runs, if `retry` is given",
+                "done?": "`false` if the time was up before the result was as expected, if `retry` is given",
+            }
+        ),
     ),
-    ext_sdk.Operation("wait", wait, {"name": "web", "for": {"logLine": "^listening"}}),
-    ext_sdk.Operation("stop", stop, {"name": "web", "expect": {"signal": "SIGTERM"}}),
-    ext_sdk.Operation("write-file", write_file, {"path": "notes/todo.txt", "content": "buy milk\n"}),
-    ext_sdk.Operation("read-file", read_file, {"path": "notes/todo.txt"}),
     ext_sdk.Operation(
-        "assert-file", assert_file, {"path": "notes/todo.txt", "content": {"contains": "milk"}, "size": 9}
+        "start",
+        start,
+        {"name": "web", "script": "echo listening; sleep 3600", "ready": {"logLine": "^listening"}},
+        outputs=PROCESS | {"done": "`false` if the time was up before it was ready; it is running then"},
     ),
-    ext_sdk.Operation("snapshot", snapshot, {"path": "notes", "exclude": ["**/.git"]}),
-    ext_sdk.Operation("assert-changes", assert_changes, {"only": ["todo.txt", "done/**"]}),
-    ext_sdk.Operation("copy", copy, {"source": "notes", "destination": "backup"}),
-    ext_sdk.Operation("make-temp", make_temp, {"prefix": "build-"}),
-    ext_sdk.Operation("remove", remove, {"path": "backup", "recursive": True}),
-    ext_sdk.Operation("assert-agent", assert_agent, {"output": {"contains": "created", "ignoreCase": True}}),
+    ext_sdk.Operation(
+        "wait",
+        wait,
+        {"name": "web", "for": {"logLine": "^listening"}},
+        outputs=(
+            PROCESS
+            | {name if name.endswith("?") else f"{name}?": text for name, text in COMMAND.items()}
+            | {
+                "running": "`true` if the process is still running",
+                "done": "`false` if the time was up before the end, or before the conditions were met",
+            }
+        ),
+    ),
+    ext_sdk.Operation(
+        "stop",
+        stop,
+        {"name": "web", "expect": {"signal": "SIGTERM"}},
+        outputs=PROCESS | COMMAND | {"running": "`true` if the process is still running"},
+    ),
+    ext_sdk.Operation(
+        "write-file",
+        write_file,
+        {"path": "notes/todo.txt", "content": "buy milk\n"},
+        outputs=FILE,
+    ),
+    ext_sdk.Operation(
+        "read-file",
+        read_file,
+        {"path": "notes/todo.txt"},
+        outputs=(
+            FILE
+            | {
+                "content": "the text; with `encoding: base64` the bytes",
+                "encoding": "`utf-8` or `base64`",
+                "mode": "permissions, such as `0644`",
+            }
+        ),
+    ),
+    ext_sdk.Operation(
+        "assert-file",
+        assert_file,
+        {"path": "notes/todo.txt", "content": {"contains": "milk"}, "size": 9},
+        outputs={
+            "path?": "absolute path, if `path` is given",
+            "exists?": "`true` or `false`, if `path` is given",
+            "matches?": "paths that match `glob`, one per line",
+            "count?": "number of paths that match `glob`",
+            "type?": "`file`, `directory`, `symlink` or another kind of the entry itself, if the path exists",
+            "size?": "size in bytes, if the path exists",
+            "mode?": "permissions, such as `0644`, if the path exists",
+            "sha256?": "SHA-256 of the content in hex, if `sha256` is given",
+            "owner?": "name of the user that owns it, if `owner` is given",
+            "group?": "name of its group, if `group` is given",
+            "mtime?": "time of the last modification, such as `2026-01-31T12:00:00Z`, if `mtime` is given",
+            "target?": "target of the symbolic link, if `target` is given",
+            "attempts": "number of checks",
+            "done": "`true` if all checks passed",
+        },
+    ),
+    ext_sdk.Operation(
+        "snapshot",
+        snapshot,
+        {"path": "notes", "exclude": ["**/.git"]},
+        outputs={"name": "name of the snapshot", "path": "absolute path of the folder", "files": "number of files"},
+    ),
+    ext_sdk.Operation(
+        "assert-changes",
+        assert_changes,
+        {"only": ["todo.txt", "done/**"]},
+        outputs={
+            "added": "paths that are new, one per line",
+            "changed": "paths of files with another content, permissions, owner or link target, one per line",
+            "removed": "paths that no longer exist, one per line",
+            "count": "number of all these paths",
+        },
+    ),
+    ext_sdk.Operation(
+        "copy",
+        copy,
+        {"source": "notes", "destination": "backup"},
+        outputs={
+            "path": "absolute path of the copy",
+            "files": "number of copied files",
+            "size": "total size in bytes",
+        },
+    ),
+    ext_sdk.Operation(
+        "make-temp",
+        make_temp,
+        {"prefix": "build-"},
+        outputs={"path": "absolute path", "name": "last component of the path"},
+    ),
+    ext_sdk.Operation(
+        "remove",
+        remove,
+        {"path": "backup", "recursive": True},
+        outputs={"removed": "number of removed entries"},
+    ),
+    ext_sdk.Operation(
+        "assert-agent",
+        assert_agent,
+        {"output": {"contains": "created", "ignoreCase": True}},
+        outputs={
+            "output?": "output of the agent, if the host sends it",
+            "NAME?": "captured value, if `capture` has this name",
+        },
+    ),
 )
 
 extension = ext_sdk.Extension(

@@ -374,6 +374,14 @@ def mock_stop(args: MockStop, context: ext_sdk.Context) -> ext_sdk.Result:
     return ext_sdk.Result.ok(message, outputs=outputs)
 
 
+MOCK = {
+    "calls": "number of calls",
+    "unmatched": "number of calls that matched no route",
+    "recorded?": "number of responses recorded, if `upstream` is given",
+    "state": "state of the mock; the first one is `start` unless it is given",
+    "journalFile": "path of a file with one line of JSON per call, without secrets",
+}
+
 OPERATIONS = (
     ext_sdk.Operation(
         "mock-start",
@@ -398,12 +406,36 @@ OPERATIONS = (
                 },
             ],
         },
+        outputs={
+            "name": "name of the mock",
+            "url": "root URL, such as `http://127.0.0.1:40711`",
+            "port": "port number",
+            "caFile?": "path of the certificate authority to trust, if `tls` is given",
+            "journalFile": MOCK["journalFile"],
+        },
     ),
     ext_sdk.Operation(
         "mock-verify",
         mock_verify,
         {"name": "weather", "calls": [{"route": "forecast", "atMost": 5}], "unmatched": 0},
+        outputs=(
+            MOCK
+            | {
+                "done": "`true` if all checks passed, `false` if the time was up",
+                "NAME?": "captured part of a request, if a `capture` in `calls` has this name",
+            }
+        ),
     ),
-    ext_sdk.Operation("mock-update", mock_update, {"name": "weather", "remove": ["report"], "clearJournal": True}),
-    ext_sdk.Operation("mock-stop", mock_stop, {"name": "weather"}),
+    ext_sdk.Operation(
+        "mock-update",
+        mock_update,
+        {"name": "weather", "remove": ["report"], "clearJournal": True},
+        outputs=MOCK | {"routes": "names of the routes in their order, as JSON; `calls` are those before this step"},
+    ),
+    ext_sdk.Operation(
+        "mock-stop",
+        mock_stop,
+        {"name": "weather"},
+        outputs=MOCK | {"routes": "number of calls of each route, as JSON"},
+    ),
 )

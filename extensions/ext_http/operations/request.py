@@ -43,6 +43,8 @@ from ext_sdk.expect.check import (
 from ext_sdk.expect.json_equality import NotJson, parse
 from ext_sdk.files import Workdir, os_errors
 
+from . import OUTCOME, RESPONSE
+
 if TYPE_CHECKING:
     from typing import BinaryIO
 
@@ -287,8 +289,22 @@ OPERATIONS = (
             "url": "http://127.0.0.1:8080/items/7",
             "expect": {"status": 200, "body": {"json": [{"path": "$.id", "equals": 7}]}},
         },
+        outputs=OUTCOME,
     ),
-    ext_sdk.Operation("download", download, {"url": "http://127.0.0.1:8080/report.csv", "path": "reports/today.csv"}),
+    ext_sdk.Operation(
+        "download",
+        download,
+        {"url": "http://127.0.0.1:8080/report.csv", "path": "reports/today.csv"},
+        outputs={
+            "path": "absolute path of the file",
+            "size": "size of the file in bytes",
+            "sha256": "SHA-256 of the file in hex",
+            "status": "status of the response, such as `200`",
+            "duration": "duration, such as `1.2s`",
+            "url": "last requested URL; after a redirect it differs from the given one",
+            "attempts": "number of requests",
+        },
+    ),
     ext_sdk.Operation(
         "graphql",
         graphql,
@@ -298,8 +314,18 @@ OPERATIONS = (
             "variables": {"id": "7"},
             "expect": {"body": {"json": [{"path": "$.data.item.name", "equals": "lamp"}]}},
         },
+        outputs=(
+            RESPONSE
+            | {
+                "data": "member `data` of the response, as JSON",
+                "errors?": "member `errors` of the response as JSON, if there are any",
+            }
+        ),
     ),
     ext_sdk.Operation(
-        "session", session, {"name": "shop", "baseUrl": "http://127.0.0.1:8080", "headers": {"X-Team": "blue"}}
+        "session",
+        session,
+        {"name": "shop", "baseUrl": "http://127.0.0.1:8080", "headers": {"X-Team": "blue"}},
+        outputs={"name": "name of the session"},
     ),
 )

@@ -30,6 +30,8 @@ from ext_sdk.expect import Searcher, summary
 from ext_sdk.expect.check import failures
 from ext_sdk.polling import attempts_until, exponential
 
+from . import OUTCOME
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -298,5 +300,6 @@ OPERATIONS = (
         "wait",
         wait,
         {"url": "http://127.0.0.1:8080/healthz", "timeout": "20s", "expect": {"status": 200, "body": "ok"}},
+        outputs=OUTCOME | {"done": "`true` if the response was as expected, `false` if the time was up"},
     ),
 )

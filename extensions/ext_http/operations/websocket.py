@@ -34,6 +34,8 @@ from ext_sdk.expect import Check, Expectation, Integer, Searcher, check_integer,
 from ext_sdk.expect.check import Json, failure_text, quoted
 from ext_sdk.long_outputs import write_excerpt
 
+from . import OUTCOME, RESPONSE
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -671,6 +673,22 @@ OPERATIONS = (
                 {"send": {"json": {"op": "add", "item": "lamp"}}},
                 {"expect": {"jsonContains": {"op": "added"}}, "skipOthers": True, "within": "5s"},
             ],
+        },
+        outputs={
+            "status": "status of the handshake, such as `101`, if there is a response",
+            "messages": 'received messages as a JSON array; a binary one is `{"base64": ...}`',
+            "messagesFile?": "path of a file with all messages, if `messages` is shortened",
+            "sent": "number of messages sent",
+            "received": "number of messages received",
+            "subprotocol": "subprotocol that the server selected; empty for none",
+            "closeCode?": "code of the server's close frame, if the server closed the connection: 1005 for none in the "
+            "frame, 1006 without a frame",
+            "closeReason?": "reason of the server's close frame; or what happened instead of it",
+            "duration": "duration, such as `12ms`",
+            "url": "URL of the WebSocket; after a redirect it differs from the given one",
+            "attempts": "number of handshakes",
+            "failure?": OUTCOME["failure?"],
+            "NAME?": RESPONSE["NAME?"],
         },
     ),
 )

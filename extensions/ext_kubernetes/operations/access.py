@@ -17,6 +17,8 @@ from ext_kubernetes.targets import TimeLimit, namespace_of
 from ext_sdk.core.text import closest
 from ext_sdk.files import Workdir, os_errors
 
+from . import REFUSAL
+
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
@@ -311,13 +313,41 @@ def create_token(args: CreateToken, context: ext_sdk.Context) -> ext_sdk.Result:
     return ext_sdk.Result.ok(message, outputs=outputs, secret_outputs={"token": token})
 
 
+ACCESS = {
+    "allowed?": "`true` or `false`, if a verb is given",
+    "reason?": "reason given by the server, if a verb is given",
+    "count?": "number of rules, if `list` is given",
+    "rules?": "the rules, one per line, if `list` is given",
+    "incomplete?": "`true` if the server cannot list all rules, if `list` is given",
+}
+
 OPERATIONS = (
-    ext_sdk.Operation("create-token", create_token, {"serviceAccount": "default", "writeKubeconfig": "agent.yaml"}),
-    ext_sdk.Operation("auth-can-i", auth_can_i, {"verb": "create", "resource": "deploy", "expect": {"allowed": True}}),
+    ext_sdk.Operation(
+        "create-token",
+        create_token,
+        {"serviceAccount": "default", "writeKubeconfig": "agent.yaml"},
+        outputs=(
+            {
+                "user": "user name of the service account, for `asUser`",
+                "namespace": "its namespace",
+                "expires": "time at which the token expires",
+                "kubeconfig?": "absolute path of the kubeconfig, if it was written",
+                "token?": "the token; secret, only for later steps as `${NAME.token}`",
+            }
+            | REFUSAL
+        ),
+    ),
+    ext_sdk.Operation(
+        "auth-can-i",
+        auth_can_i,
+        {"verb": "create", "resource": "deploy", "expect": {"allowed": True}},
+        outputs=ACCESS,
+    ),
     ext_sdk.Operation(
         "authCanI",
         auth_can_i,
         {"verb": "get", "resource": "pods", "as": "system:serviceaccount:web:builder"},
         same_as="auth-can-i",
+        outputs=ACCESS,
     ),
 )

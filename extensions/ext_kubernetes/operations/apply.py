@@ -40,6 +40,8 @@ from ext_kubernetes.objects.strategic_merge import (
 from ext_kubernetes.targets import Target, TimeLimitOfWait
 from ext_sdk.expect.json_equality import NotJson
 
+from . import DONE_IF_WAITED, FAILED_WAIT, REFUSAL, REPORT, SENT
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -202,6 +204,12 @@ class PreviousVersions:
         return members(self._client.request("GET", item.path(), accept=accept, deadline=self._context.deadline))
 
 
+APPLIED = SENT | {
+    "created": "number of created objects",
+    "configured": "number of changed objects",
+    "unchanged": "number of unchanged objects",
+}
+
 OPERATIONS = (
     ext_sdk.Operation(
         "apply",
@@ -209,6 +217,14 @@ OPERATIONS = (
         {
             "manifest": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: settings}\ndata: {colour: blue}\n",
         },
+        outputs=(
+            APPLIED
+            | DONE_IF_WAITED
+            | FAILED_WAIT
+            | {"seconds?": "duration in seconds, if the wait did not succeed"}
+            | REPORT
+            | REFUSAL
+        ),
     ),
 )
 

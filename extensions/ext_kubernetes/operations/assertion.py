@@ -21,6 +21,8 @@ from ext_sdk.core.text import counted
 from ext_sdk.expect import Check, Integer, Searcher, SearchFailed, check_integer, passed
 from ext_sdk.expect.check import failures
 
+from . import DONE, FAILED_WAIT, ONE, REPORT, SECONDS
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -179,5 +181,6 @@ OPERATIONS = (
         "assert",
         assert_,
         {"resource": "deploy/web", "expected": {"spec": {"replicas": 2}, "status": {"readyReplicas": {"$gte": 1}}}},
+        outputs=SECONDS | DONE | {"count": "number of matching objects"} | FAILED_WAIT | REPORT | ONE,
     ),
 )

@@ -106,11 +106,53 @@ def _read(context: ext_sdk.Context, args: KubeconfigArgs) -> Kubeconfig:
     return config._replace(current=source.context or config.current)
 
 
+CONTEXTS = {"current": "current context", "count": "number of contexts", "contexts": "their names, one per line"}
+CURRENT = {
+    "context": "name of the context",
+    "cluster": "name of its cluster",
+    "user": "name of its user",
+    "namespace": "its namespace; may be empty",
+}
+CONFIG = {"config": "kubeconfig as YAML, with credentials redacted"}
+
 OPERATIONS = (
-    ext_sdk.Operation("list-contexts", list_contexts, {}),
-    ext_sdk.Operation("current-context", current_context, {}),
-    ext_sdk.Operation("view-config", view_config, {"minify": True}),
-    ext_sdk.Operation("listContexts", list_contexts, {}, same_as="list-contexts"),
-    ext_sdk.Operation("getCurrentContext", current_context, {}, same_as="current-context"),
-    ext_sdk.Operation("viewConfig", view_config, {}, same_as="view-config"),
+    ext_sdk.Operation(
+        "list-contexts",
+        list_contexts,
+        {},
+        outputs=CONTEXTS,
+    ),
+    ext_sdk.Operation(
+        "current-context",
+        current_context,
+        {},
+        outputs=CURRENT,
+    ),
+    ext_sdk.Operation(
+        "view-config",
+        view_config,
+        {"minify": True},
+        outputs=CONFIG,
+    ),
+    ext_sdk.Operation(
+        "listContexts",
+        list_contexts,
+        {},
+        same_as="list-contexts",
+        outputs=CONTEXTS,
+    ),
+    ext_sdk.Operation(
+        "getCurrentContext",
+        current_context,
+        {},
+        same_as="current-context",
+        outputs=CURRENT,
+    ),
+    ext_sdk.Operation(
+        "viewConfig",
+        view_config,
+        {},
+        same_as="view-config",
+        outputs=CONFIG,
+    ),
 )

@@ -23,6 +23,8 @@ from ext_kubernetes.objects.yaml_loader import Json
 from ext_kubernetes.targets import TimeLimit, namespace_of
 from ext_sdk.files import Workdir, os_errors
 
+from . import IDENTITY, REFUSAL, SENT
+
 if TYPE_CHECKING:
     from ext_kubernetes.objects.yaml_loader import Object
 
@@ -279,12 +281,24 @@ OPERATIONS = (
         "create",
         create,
         {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "flags"}, "data": {"fast": "true"}},
+        outputs=SENT | REFUSAL,
     ),
     ext_sdk.Operation(
         "replace",
         replace,
         {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "flags"}, "data": {"slow": "true"}},
+        outputs=SENT | REFUSAL,
     ),
-    ext_sdk.Operation("create-secret", create_secret, {"name": "login", "literals": {"user": "ada"}}),
-    ext_sdk.Operation("create-configmap", create_configmap, {"name": "texts", "literals": {"greeting": "hello"}}),
+    ext_sdk.Operation(
+        "create-secret",
+        create_secret,
+        {"name": "login", "literals": {"user": "ada"}},
+        outputs=IDENTITY | REFUSAL,
+    ),
+    ext_sdk.Operation(
+        "create-configmap",
+        create_configmap,
+        {"name": "texts", "literals": {"greeting": "hello"}},
+        outputs=IDENTITY | REFUSAL,
+    ),
 )

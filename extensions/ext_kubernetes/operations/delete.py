@@ -18,6 +18,8 @@ from ext_kubernetes.polling import Unfinished, same_step
 from ext_kubernetes.targets import OwnNamespaces, TargetArgs, TimeLimitOfWait, absent_namespace, target_of
 from ext_kubernetes.waiting.deletion import MOST_NAMED, DeletedObject, DeletionTimedOut, send_delete, wait_for_deletion
 
+from . import DONE_IF_WAITED, LEFT, REFUSAL
+
 if TYPE_CHECKING:
     from collections.abc import Hashable
 
@@ -191,4 +193,16 @@ def _delete(item: DeletedObject, args: Delete, context: ext_sdk.Context, client:
     return item._replace(uid=uid)
 
 
-OPERATIONS = (ext_sdk.Operation("delete", delete, {"resource": "configmap/settings"}),)
+OPERATIONS = (
+    ext_sdk.Operation(
+        "delete",
+        delete,
+        {"resource": "configmap/settings"},
+        outputs=(
+            {"count": "number of deleted objects", "resources": "their kinds and names, one per line"}
+            | DONE_IF_WAITED
+            | LEFT
+            | REFUSAL
+        ),
+    ),
+)

@@ -269,4 +269,17 @@ def cut_line(line: str) -> str:
     return line if len(line) <= LONGEST_LINE else f"{line[:LONGEST_LINE]} … ({len(line):,} characters)"
 
 
-OPERATIONS = (ext_sdk.Operation("diagnostics", diagnostics, {"file": "diagnostics.txt"}),)
+OPERATIONS = (
+    ext_sdk.Operation(
+        "diagnostics",
+        diagnostics,
+        {"file": "diagnostics.txt"},
+        outputs={
+            "file": "path of the file",
+            "problems": "objects that are not ready, restarted containers and warnings, one per line, up to 20",
+            "objects": "number of objects, without pods and events",
+            "pods": "number of pods",
+            "events": "number of events",
+        },
+    ),
+)

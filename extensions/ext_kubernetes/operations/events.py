@@ -19,6 +19,8 @@ from ext_sdk.core.text import counted
 from ext_sdk.expect import Integer, check_integer
 from ext_sdk.expect.check import failures
 
+from . import DONE_IF_WAITED, FAILED_WAIT
+
 if TYPE_CHECKING:
     from ext_kubernetes.objects.fields import Outputs
     from ext_kubernetes.objects.yaml_loader import Object
@@ -124,4 +126,20 @@ def events(args: EventsArgs, context: ext_sdk.Context) -> ext_sdk.Result:
     )
 
 
-OPERATIONS = (ext_sdk.Operation("events", events, {"resource": "pod/nginx", "type": "Normal"}),)
+OPERATIONS = (
+    ext_sdk.Operation(
+        "events",
+        events,
+        {"resource": "pod/nginx", "type": "Normal"},
+        outputs=(
+            {
+                "count": "number of events",
+                "events": "the events, one per line, latest first; each names its object unless `resource` names it",
+                "reasons": "their reasons, separated by commas",
+            }
+            | DONE_IF_WAITED
+            | FAILED_WAIT
+            | {"seconds?": "duration in seconds, if the wait did not succeed"}
+        ),
+    ),
+)

@@ -26,6 +26,8 @@ from ext_sdk.core.text import counted
 from ext_sdk.expect import Check, Expectation, Integer, Text, check_integer, check_text, conclude, section
 from ext_sdk.files import PathEscapes, Workdir, os_errors
 
+from . import REFUSAL
+
 if TYPE_CHECKING:
     from ext_kubernetes.objects.fields import Outputs
 
@@ -251,10 +253,28 @@ OPERATIONS = (
             "expect": {"stdout": {"contains": "ok"}},
             "timeout": "20s",
         },
+        outputs=(
+            {
+                "exitCode": "exit code of the command",
+                "stdout": "standard output of the command",
+                "stderr": "standard error of the command",
+                "pod": "name of the pod",
+                "container": "name of the container",
+            }
+            | REFUSAL
+        ),
     ),
     ext_sdk.Operation(
         "copy",
         copy,
         {"resource": "pod/nginx", "direction": "toContainer", "local": "index.html", "remote": "/srv/index.html"},
+        outputs=(
+            {
+                "files": "number of copied files",
+                "pod": "name of the pod",
+                "skipped?": "files that were left out, one per line, if they come from a container",
+            }
+            | REFUSAL
+        ),
     ),
 )

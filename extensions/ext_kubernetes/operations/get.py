@@ -22,6 +22,8 @@ from ext_sdk.capture import NotFound as CaptureNotFound
 from ext_sdk.core.text import counted
 from ext_sdk.expect import Integer, Searcher, check_integer, failure_text, passed
 
+from . import ONE, REFUSAL
+
 if TYPE_CHECKING:
     from ext_kubernetes.api.client import Client
     from ext_kubernetes.objects.fields import Outputs
@@ -173,5 +175,19 @@ def _value(name: str, output: str | Output, document: Object, target: Target, se
 
 
 OPERATIONS = (
-    ext_sdk.Operation("get", get, {"resource": "configmap/settings", "outputs": {"colour": "{.data.colour}"}}),
+    ext_sdk.Operation(
+        "get",
+        get,
+        {"resource": "configmap/settings", "outputs": {"colour": "{.data.colour}"}},
+        outputs=(
+            ONE
+            | {
+                "found": "`true` if there is an object",
+                "count?": "number of objects, if only a kind is given",
+                "names?": "names of the objects, one per line, if only a kind is given",
+                "NAME?": "value of the JSONPath, if `outputs` has this name",
+            }
+            | REFUSAL
+        ),
+    ),
 )

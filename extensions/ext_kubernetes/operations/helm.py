@@ -24,6 +24,8 @@ from ext_sdk.expect import Searcher, SearchFailed
 from ext_sdk.files import Workdir, os_errors
 from ext_sdk.polling import attempts_until, exponential
 
+from . import DONE_IF_WAITED, FAILED_WAIT, LEFT, REPORT
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -598,30 +600,107 @@ def drop_in_uninstall(args: DropInUninstall, context: ext_sdk.Context) -> ext_sd
     return helm_uninstall(HelmUninstall(**members, ignore_not_found=True), context)
 
 
+HELM = {"stdout": "standard output of helm", "stderr": "standard error of helm, such as warnings"}
+RELEASE = {
+    "name": "name of the release",
+    "namespace": "its namespace",
+    "status": "status of the release: `deployed`",
+    "revision": "revision of the release",
+}
+UNREADY = {
+    "attempts?": FAILED_WAIT["attempts?"],
+    "seconds?": "duration in seconds, if the wait did not succeed",
+    **DONE_IF_WAITED,
+    **REPORT,
+}
+CHART = (
+    {name: RELEASE[name] for name in ("name", "namespace")}
+    | {f"{name}?": RELEASE[name] for name in ("status", "revision")}
+    | {f"{name}?": f"{text}; missing while helm runs, with `onTimeout: ok`" for name, text in HELM.items()}
+    | UNREADY
+)
+CURRENT_REVISION = {
+    "chart": "chart with its version: `web-1.2.3`",
+    "appVersion": "version of the application",
+    "description": "description of the revision: `Upgrade complete`",
+}
+UNINSTALLED = {f"{name}?": f"{text}; missing while it runs" for name, text in HELM.items()} | DONE_IF_WAITED | LEFT
+RELEASES = {"count": "number of releases", "names": "their names, one per line", "releases": "the releases as JSON"}
+
 OPERATIONS = (
     ext_sdk.Operation(
         "helm-install",
         helm_install,
         {"chart": "oci://registry.example.com/charts/web", "name": "web", "values": {"replicas": 2}, "timeout": "25s"},
+        outputs=CHART,
     ),
     ext_sdk.Operation(
         "helm-upgrade",
         helm_upgrade,
         {"chart": "oci://registry.example.com/charts/web", "name": "web", "values": {"replicas": 3}, "timeout": "25s"},
+        outputs=CHART,
     ),
-    ext_sdk.Operation("helm-status", helm_status, {"name": "web", "expected": {"status": "deployed"}}),
-    ext_sdk.Operation("helm-values", helm_values, {"name": "web", "expected": {"replicas": 2}}),
-    ext_sdk.Operation("helm-rollback", helm_rollback, {"name": "web", "revision": 1, "timeout": "25s"}),
-    ext_sdk.Operation("helm-list", helm_list, {"allNamespaces": True}),
-    ext_sdk.Operation("helm-uninstall", helm_uninstall, {"name": "web", "ignoreNotFound": True, "timeout": "25s"}),
+    ext_sdk.Operation(
+        "helm-status",
+        helm_status,
+        {"name": "web", "expected": {"status": "deployed"}},
+        outputs=(
+            {"found": "`true` if the release exists"}
+            | {f"{name}?": f"{text}, if it exists" for name, text in (RELEASE | CURRENT_REVISION).items()}
+            | {"revisions?": "all revisions, one per line, the latest last, if it exists"}
+            | UNREADY
+        ),
+    ),
+    ext_sdk.Operation(
+        "helm-values",
+        helm_values,
+        {"name": "web", "expected": {"replicas": 2}},
+        outputs={
+            "values": "the values as JSON; those with names of secrets are hidden",
+            "NAME?": "value of the JSONPath, if `outputs` has this name",
+        },
+    ),
+    ext_sdk.Operation(
+        "helm-rollback",
+        helm_rollback,
+        {"name": "web", "revision": 1, "timeout": "25s"},
+        outputs=(
+            CHART
+            | {f"{name}?": text for name, text in CURRENT_REVISION.items()}
+            | {"toRevision?": "revision that was returned to; empty if helm does not report it"}
+        ),
+    ),
+    ext_sdk.Operation(
+        "helm-list",
+        helm_list,
+        {"allNamespaces": True},
+        outputs=RELEASES,
+    ),
+    ext_sdk.Operation(
+        "helm-uninstall",
+        helm_uninstall,
+        {"name": "web", "ignoreNotFound": True, "timeout": "25s"},
+        outputs=UNINSTALLED,
+    ),
     ext_sdk.Operation(
         "helmInstall",
         helm_install,
         {"chart": "oci://registry.example.com/charts/web", "name": "web", "namespace": "web"},
         same_as="helm-install",
+        outputs=CHART,
     ),
-    ext_sdk.Operation("helmList", helm_list, {"namespace": "web"}, same_as="helm-list"),
     ext_sdk.Operation(
-        "helmUninstall", drop_in_uninstall, {"name": "web", "namespace": "web"}, same_as="helm-uninstall"
+        "helmList",
+        helm_list,
+        {"namespace": "web"},
+        same_as="helm-list",
+        outputs=RELEASES,
+    ),
+    ext_sdk.Operation(
+        "helmUninstall",
+        drop_in_uninstall,
+        {"name": "web", "namespace": "web"},
+        same_as="helm-uninstall",
+        outputs=UNINSTALLED,
     ),
 )

@@ -30,6 +30,8 @@ from ext_kubernetes.waiting.waiter import Selector, Timeout  # noqa: TC001 - msg
 from ext_sdk.core.text import counted
 from ext_sdk.expect import Check, Searcher, TextExpectation, check_text, conclude, failure_text, passed
 
+from . import REFUSAL
+
 if TYPE_CHECKING:
     from ext_kubernetes.api.client import Client
     from ext_kubernetes.objects.fields import Outputs
@@ -241,6 +243,18 @@ class _LogReader:
 
 OPERATIONS = (
     ext_sdk.Operation(
-        "logs", logs, {"resource": "pod/nginx", "follow": True, "expect": {"contains": "ready"}, "timeout": "20s"}
+        "logs",
+        logs,
+        {"resource": "pod/nginx", "follow": True, "expect": {"contains": "ready"}, "timeout": "20s"},
+        outputs=(
+            {
+                "log": "the logs, one after the other",
+                "lines": "number of lines",
+                "pods": "names of the pods, one per line",
+                "cut?": "containers with a log over the limit, one per line",
+                "done?": "as in `wait`, with `follow`",
+            }
+            | REFUSAL
+        ),
     ),
 )

@@ -26,6 +26,8 @@ from ext_kubernetes.targets import Created, OwnNamespaces, Target, TimeLimitOfWa
 from ext_kubernetes.waiting.deletion import DeletedObject, DeletionTimedOut, delete_one, wait_for_deletion
 from ext_kubernetes.waiting.informer import subscribe
 
+from . import DONE, DONE_IF_WAITED, IDENTITY, LEFT, REFUSAL
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -414,17 +416,51 @@ def _create(args: CreateNamespace, context: ext_sdk.Context, client: Client) -> 
     raise AssertionError("the last attempt returns or raises")
 
 
+GENERATED = (
+    {"count": "number of deleted namespaces", "namespaces?": "their names, one per line, if there are any"}
+    | DONE_IF_WAITED
+    | LEFT
+)
+CREATED_NAMESPACE = (
+    IDENTITY
+    | {"namespace": "name of the namespace", "created": "`false` if it existed, with `ifExists: use`"}
+    | DONE
+    | LEFT
+)
+
 OPERATIONS = (
-    ext_sdk.Operation("create-namespace", create_namespace, {"name": "web"}, on_invalid=note_invalid),
-    ext_sdk.Operation("delete-generated-namespaces", delete_generated_namespaces, {"prefix": "old", "wait": True}),
-    ext_sdk.Operation("delete-namespace", delete_namespace, {"name": "old", "ignoreNotFound": True}),
     ext_sdk.Operation(
-        "createNamespace", create_namespace, {"prefix": "eval"}, same_as="create-namespace", on_invalid=note_invalid
+        "create-namespace",
+        create_namespace,
+        {"name": "web"},
+        on_invalid=note_invalid,
+        outputs=CREATED_NAMESPACE | REFUSAL,
+    ),
+    ext_sdk.Operation(
+        "delete-generated-namespaces",
+        delete_generated_namespaces,
+        {"prefix": "old", "wait": True},
+        outputs=GENERATED,
+    ),
+    ext_sdk.Operation(
+        "delete-namespace",
+        delete_namespace,
+        {"name": "old", "ignoreNotFound": True},
+        outputs={"namespace": "name of the namespace"} | DONE_IF_WAITED | LEFT | REFUSAL,
+    ),
+    ext_sdk.Operation(
+        "createNamespace",
+        create_namespace,
+        {"prefix": "eval"},
+        same_as="create-namespace",
+        on_invalid=note_invalid,
+        outputs=CREATED_NAMESPACE | REFUSAL,
     ),
     ext_sdk.Operation(
         "deleteGeneratedNamespaces",
         delete_generated_namespaces,
         {"prefix": "eval"},
         same_as="delete-generated-namespaces",
+        outputs=GENERATED,
     ),
 )

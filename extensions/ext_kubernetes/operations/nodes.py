@@ -20,6 +20,8 @@ from ext_kubernetes.polling import Verdict, wait_until
 from ext_kubernetes.targets import Target, TimeLimit, resource_of
 from ext_sdk.core.text import counted
 
+from . import DONE, REFUSAL
+
 if TYPE_CHECKING:
     from ext_kubernetes.api.client import Client
     from ext_kubernetes.objects.fields import Outputs
@@ -403,9 +405,46 @@ class _Evictor:
         return f"{place} is terminating"
 
 
+NODES = {
+    "count": "number of nodes",
+    "changed": "number of nodes whose state was changed",
+    "nodes": "names of the nodes, one per line",
+}
+
 OPERATIONS = (
-    ext_sdk.Operation("cordon", cordon, {"node": "worker"}),
-    ext_sdk.Operation("uncordon", uncordon, {"node": "worker"}),
-    ext_sdk.Operation("taint", taint, {"node": "worker", "taints": ["dedicated=batch:NoSchedule"]}),
-    ext_sdk.Operation("drain", drain, {"node": "worker", "timeout": "25s"}),
+    ext_sdk.Operation(
+        "cordon",
+        cordon,
+        {"node": "worker"},
+        outputs=NODES | REFUSAL,
+    ),
+    ext_sdk.Operation(
+        "uncordon",
+        uncordon,
+        {"node": "worker"},
+        outputs=NODES | REFUSAL,
+    ),
+    ext_sdk.Operation(
+        "taint",
+        taint,
+        {"node": "worker", "taints": ["dedicated=batch:NoSchedule"]},
+        outputs=NODES
+        | {"taints?": "taints of the node after the change, one per line, if there is one node"}
+        | REFUSAL,
+    ),
+    ext_sdk.Operation(
+        "drain",
+        drain,
+        {"node": "worker", "timeout": "25s"},
+        outputs=(
+            NODES
+            | {
+                "evicted": "evicted pods as NAMESPACE/NAME, one per line",
+                "left": "pods that stay on the nodes (of DaemonSets, and static ones), one per line",
+                "seconds?": "duration in seconds, unless a pod must not be evicted",
+                "done?": DONE["done"],
+            }
+            | REFUSAL
+        ),
+    ),
 )

@@ -41,6 +41,8 @@ from ext_kubernetes.waiting.waiter import (
     wait_for,
 )
 
+from . import DONE_IF_WAITED, FAILED_WAIT, IDENTITY, ONE, REFUSAL, REPORT
+
 if TYPE_CHECKING:
     from ext_kubernetes.api.client import Client
     from ext_kubernetes.objects.fields import Outputs
@@ -305,9 +307,54 @@ def _scale(target: Target, args: Scale, context: ext_sdk.Context, client: Client
     return before
 
 
+CHANGED = (
+    ONE
+    | {"count": "number of objects", "changed": "number of changed objects"}
+    | FAILED_WAIT
+    | {"seconds?": "duration in seconds, if the wait did not succeed"}
+    | DONE_IF_WAITED
+    | REPORT
+)
+IGNORED = {
+    "count?": "0, if the object is missing and that is ignored",
+    "changed?": "0, if the object is missing and that is ignored",
+}
+
 OPERATIONS = (
-    ext_sdk.Operation("patch", patch, {"resource": "configmap/settings", "patch": {"data": {"colour": "green"}}}),
-    ext_sdk.Operation("label", label, {"resource": "pod/nginx", "labels": {"tier": "web"}}),
-    ext_sdk.Operation("annotate", annotate, {"resource": "pod/nginx", "annotations": {"note": "seen"}}),
-    ext_sdk.Operation("scale", scale, {"resource": "deploy/web", "replicas": 3}),
+    ext_sdk.Operation(
+        "patch",
+        patch,
+        {"resource": "configmap/settings", "patch": {"data": {"colour": "green"}}},
+        outputs={f"{name}?": f"{text}, unless it was missing and ignored" for name, text in IDENTITY.items()}
+        | IGNORED
+        | REFUSAL,
+    ),
+    ext_sdk.Operation(
+        "label",
+        label,
+        {"resource": "pod/nginx", "labels": {"tier": "web"}},
+        outputs=CHANGED | REFUSAL,
+    ),
+    ext_sdk.Operation(
+        "annotate",
+        annotate,
+        {"resource": "pod/nginx", "annotations": {"note": "seen"}},
+        outputs=CHANGED | REFUSAL,
+    ),
+    ext_sdk.Operation(
+        "scale",
+        scale,
+        {"resource": "deploy/web", "replicas": 3},
+        outputs=(
+            {
+                "replicas?": "new number of replicas, unless the object was missing and ignored",
+                "previous?": "previous number of replicas, unless the object was missing and ignored",
+                "seconds?": "duration in seconds, if `wait` is true",
+            }
+            | DONE_IF_WAITED
+            | FAILED_WAIT
+            | REPORT
+            | REFUSAL
+        ),
+    ),
 )

@@ -17,6 +17,8 @@ from ext_kubernetes.pods import Pods, running_pod
 from ext_kubernetes.targets import TargetArgs, TimeLimit, missing_namespace_context
 from ext_sdk.files import os_errors
 
+from . import REFUSAL
+
 if TYPE_CHECKING:
     from ext_kubernetes.api.client import Client
     from ext_kubernetes.objects.fields import Outputs
@@ -174,4 +176,21 @@ def port_forward(args: PortForward, context: ext_sdk.Context) -> ext_sdk.Result:
     return ext_sdk.Result.ok(message, outputs=outputs, chosen=chosen)
 
 
-OPERATIONS = (ext_sdk.Operation("port-forward", port_forward, {"resource": "pod/nginx", "port": 80}),)
+OPERATIONS = (
+    ext_sdk.Operation(
+        "port-forward",
+        port_forward,
+        {"resource": "pod/nginx", "port": 80},
+        outputs=(
+            {
+                "localPort?": "local port, if it was started",
+                "address?": "loopback address with the local port, if it was started",
+                "pod?": "name of the pod, if it was started",
+                "port?": "port of the pod, if it was started",
+                "count?": "number of stopped forwards, if they were stopped",
+                "problems?": "last error of each forward, one per line, if they were stopped",
+            }
+            | REFUSAL
+        ),
+    ),
+)

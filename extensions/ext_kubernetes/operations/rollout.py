@@ -20,6 +20,8 @@ from ext_kubernetes.targets import Target, TargetArgs, target_of
 from ext_kubernetes.waiting.failure_report import wait_failure
 from ext_kubernetes.waiting.waiter import FailFast, IsReady, PodCheck, Timeout, verdict_for_target, wait_for
 
+from . import DONE_IF_WAITED, FAILED_WAIT, REFUSAL, REPORT
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
@@ -251,4 +253,31 @@ ACTIONS: Mapping[str, Callable[[Rollout, Target, ext_sdk.Context, Client], Actio
     "history": _history,
 }
 
-OPERATIONS = (ext_sdk.Operation("rollout", rollout, {"resource": "deploy/web", "action": "status", "timeout": "20s"}),)
+OPERATIONS = (
+    ext_sdk.Operation(
+        "rollout",
+        rollout,
+        {"resource": "deploy/web", "action": "status", "timeout": "20s"},
+        outputs=(
+            {
+                "status?": "last seen state, if it was waited for",
+                "seconds?": "duration in seconds, if it was waited for",
+                "replicas?": "number of pods, if it was waited for",
+                "updatedReplicas?": "number of pods with the newest template, if it was waited for",
+                "readyReplicas?": "number of ready pods, if it was waited for",
+                "availableReplicas?": "number of available pods, if it was waited for",
+                "revision?": "revision of a Deployment, if it was waited for, or undone",
+                "toRevision?": "revision that was restored, if it was undone",
+                "restartedAt?": "time of the restart, if it was restarted",
+                "paused?": "`true` if it is paused, if it was paused or resumed",
+                "revisions?": "revisions with their images, one per line, if the history was requested",
+                "current?": "newest revision, if the history was requested",
+                "count?": "number of revisions, if the history was requested",
+                "attempts?": FAILED_WAIT["attempts?"],
+            }
+            | DONE_IF_WAITED
+            | REPORT
+            | REFUSAL
+        ),
+    ),
+)

@@ -25,6 +25,8 @@ from ext_kubernetes.waiting.failure_report import wait_failure
 from ext_kubernetes.waiting.waiter import Timeout, unrecoverable_pod, wait_for
 from ext_sdk.expect import Check, Expectation, Integer, Text, check_integer, check_text, failure_text, passed, summary
 
+from . import DONE, FAILED_WAIT, REFUSAL, REPORT
+
 if TYPE_CHECKING:
     from ext_kubernetes.api.client import Client
     from ext_kubernetes.objects.fields import Outputs
@@ -317,5 +319,20 @@ OPERATIONS = (
         "run-job",
         run_job,
         {"image": "busybox:1.36", "command": ["sh", "-c", "echo it ran"], "expect": {"exitCode": 0}, "timeout": "25s"},
+        outputs=(
+            {
+                "name": "name of the Job",
+                "namespace": "namespace of the Job",
+                "pod": "name of its last pod",
+                "log": "log of its last pod; empty if it cannot be read",
+                "exitCode?": "exit code of its last pod, if it has ended",
+                "succeeded?": "`true` if it was completed, if it has ended",
+                "seconds": "duration in seconds",
+            }
+            | DONE
+            | FAILED_WAIT
+            | REPORT
+            | REFUSAL
+        ),
     ),
 )

@@ -541,6 +541,25 @@ def _paired(before: Sequence[object], after: Sequence[object]) -> Iterator[tuple
 
 
 OPERATIONS = (
-    ext_sdk.Operation("snapshot", snapshot, {"exclude": ["secret/tmp-*"]}),
-    ext_sdk.Operation("assert-changes", assert_changes, {"only": ["configmap/*"]}),
+    ext_sdk.Operation(
+        "snapshot",
+        snapshot,
+        {"exclude": ["secret/tmp-*"]},
+        outputs={
+            "name": "name of the snapshot",
+            "namespace": "the namespaces, one per line; empty for all, and for cluster-wide kinds",
+            "count": "number of objects",
+        },
+    ),
+    ext_sdk.Operation(
+        "assert-changes",
+        assert_changes,
+        {"only": ["configmap/*"]},
+        outputs={
+            "added": "names of new objects, one per line, such as configmap/settings",
+            "changed": "names of changed objects, one per line",
+            "removed": "names of missing objects, one per line",
+            "count": "number of all changes",
+        },
+    ),
 )

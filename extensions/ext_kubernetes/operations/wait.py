@@ -34,6 +34,8 @@ from ext_kubernetes.waiting.waiter import (
     wait_for,
 )
 
+from . import DONE, FAILED_WAIT, ONE, REPORT, SECONDS
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -354,8 +356,43 @@ class StableFor:
         return Verdict(done=left <= 0, status=status, recheck_after=max(left, 0.0))
 
 
+WAITED = (
+    SECONDS
+    | DONE
+    | {"count": "number of objects at the end", "status": "last seen state", "attempts?": FAILED_WAIT["attempts?"]}
+    | REPORT
+)
+
 OPERATIONS = (
-    ext_sdk.Operation("condition", condition, {"resource": "pod/nginx", "conditionType": "Ready", "timeout": "20s"}),
-    ext_sdk.Operation("wait", wait, {"resource": "deploy/web", "for": "ready", "timeout": "20s"}),
-    ext_sdk.Operation("stable", stable, {"resource": "pod/nginx", "condition": "Ready", "for": "1s", "timeout": "20s"}),
+    ext_sdk.Operation(
+        "condition",
+        condition,
+        {"resource": "pod/nginx", "conditionType": "Ready", "timeout": "20s"},
+        outputs=(
+            WAITED
+            | {
+                "status": "status of the condition; if the wait did not succeed, the last seen state",
+                "reason?": "reason of the condition, if it exists",
+                "message?": "message of the condition, if it exists",
+            }
+        ),
+    ),
+    ext_sdk.Operation(
+        "wait",
+        wait,
+        {"resource": "deploy/web", "for": "ready", "timeout": "20s"},
+        outputs=WAITED | ONE | {"value?": "the value, if `jsonPath` is given"},
+    ),
+    ext_sdk.Operation(
+        "stable",
+        stable,
+        {"resource": "pod/nginx", "condition": "Ready", "for": "1s", "timeout": "20s"},
+        outputs=(
+            SECONDS
+            | DONE
+            | {"changes": "number of changes of the state", "count": "number of objects at the end"}
+            | FAILED_WAIT
+            | REPORT
+        ),
+    ),
 )

@@ -39,10 +39,11 @@ ERROR_NAMES = {
     REQUIREMENT_NOT_MET: "Requirement not met",
 }
 
-# Files of an extension's package, each one line of JSON, from which it responds to INITIALIZE. `ext_sdk.prepare` writes
-# them: the manifest, and the schema of the configuration (see `server.config_check`).
+# Files of an extension's package, each one line of JSON, which `ext_sdk.prepare` writes. It responds to INITIALIZE from
+# the manifest, and the schema of the configuration (see `server.config_check`); `ext-host lint` reads the outputs.
 MANIFEST_FILE = "manifest.json"
 CONFIG_FILE = "config-schema.json"
+OUTPUTS_FILE = "outputs.json"
 
 # Where a message names something of the machine it was sent on: {method: {binding: JSON pointer}}. A recorder
 # sets these apart, so that a session recorded in one directory plays in another (Execute, `context.workdir`).

@@ -78,6 +78,15 @@ def test_a_check_writes_nothing_and_tells_by_its_exit_code(package: Path) -> Non
     assert "Give the text back." in path.read_text()
 
 
+def test_declared_outputs_are_written_without_those_of_operations_that_declare_none(package: Path) -> None:
+    source = GREETER + GREETER.partition("\n\n\n")[2].replace("greet(", "meet(").replace(
+        "operation()", "operation(outputs={'text?': 'the greeting'})"
+    )
+    (package / "extension.py").write_text(source)
+    assert f"{package / 'outputs.json'}: written" in prepare(package, TARGET).stdout
+    assert json.loads((package / "outputs.json").read_bytes()) == {"meet": {"text?": "the greeting"}}
+
+
 GREETER = """
 import ext_sdk
 
