@@ -6,9 +6,13 @@ import argparse
 import io
 import os
 import shlex
+import shutil
 import sys
 import textwrap
 from contextlib import suppress
+from hashlib import sha256
+from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 import msgspec
@@ -93,6 +97,8 @@ def _serve(extension: Definition, parser: argparse.ArgumentParser, arguments: Se
     config = _json(chosen.config, "--config") if chosen.config else {}
     if chosen.command == "call":
         return _call(extension, chosen, config)
+    if chosen.command == "export":
+        return _export(extension, chosen)
     redactor = Redactor(secret_variables(os.environ))
     return Server(extension, Stdio.claim(), redactor, GevalsAdapter, config).run(InitialIO())
 
@@ -147,6 +153,16 @@ def _parser(extension: Definition, program: str) -> argparse.ArgumentParser:
     call.add_argument("--agent-output", metavar="TEXT", help="output of the agent, for operations of the verify phase")
     call.add_argument("--json", action="store_true", help="print the result as JSON")
     call.add_argument("--config", metavar="JSON", help=argparse.SUPPRESS, default=argparse.SUPPRESS)
+    export = commands.add_parser(
+        "export",
+        prog=f"{program} export",
+        help="write the files with which a host of another protocol starts this program",
+        description="Write the files with which a host of another protocol starts this program. Files that were not "
+        "written by this command, or were changed since, are never overwritten.",
+    )
+    export.add_argument("--protocol", required=True, choices=EXPORTS, help="the protocol of the host")
+    export.add_argument("folder", metavar="DIR", help="the folder to write, created if missing")
+    export.add_argument("--config", metavar="JSON", help=argparse.SUPPRESS, default=argparse.SUPPRESS)
     return parser
 
 
@@ -203,6 +219,83 @@ def _params(chosen: argparse.Namespace) -> dict[str, object]:
         context |= {"phase": "verify", "agent": {"prompt": "", "output": chosen.agent_output}}
     args = _json(chosen.args, "ARGS") if chosen.args else None
     return {"operation": chosen.operation, "args": args, "context": context}
+
+
+# Modules of adapters that have files for hosts: `exported(extension, command, folder)` returns their texts by name, or
+# raises ValueError. `command` is the command line that serves the protocol, `folder` the absolute path of DIR. A text
+# that begins with `#!` is written as an executable.
+EXPORTS = {"gassist": "gassist"}
+RECORD = ".exported.json"  # of the files of an export: the SHA-256 of each text, by name
+
+
+def _export(extension: Definition, chosen: argparse.Namespace) -> int:
+    command = [*own_command(), "serve", "--protocol", chosen.protocol]
+    command += ["--config", chosen.config] if chosen.config else []
+    exporter = import_module(f"ext_sdk.server.{EXPORTS[chosen.protocol]}")
+    folder = Path(chosen.folder)
+    try:
+        texts: dict[str, str] = exporter.exported(extension, command, Path(os.path.abspath(folder)))  # noqa: PTH100
+        written = write_export(folder, texts)
+    except ValueError as error:
+        raise _UsageError(f"export: {error}") from error
+    except OSError as error:
+        raise _UsageError(f"export: {error.filename or folder}: {error.strerror}") from error
+    for name in texts:
+        print(f"{folder / name}: {'written' if name in written else 'unchanged'}")
+    return 0
+
+
+def own_command() -> list[str]:
+    """Return the command line, without arguments, that starts this program from any folder."""
+    main = sys.modules["__main__"]
+    if main.__spec__ is not None:  # python -m
+        return [sys.executable, "-m", main.__spec__.name.removesuffix(".__main__")]
+    path = shutil.which(sys.argv[0]) or sys.argv[0]
+    if os.access(path, os.X_OK):
+        return [os.path.abspath(path)]  # noqa: PTH100  (a link stays: it may be the one that is in PATH)
+    return [sys.executable, os.path.abspath(path)]  # noqa: PTH100
+
+
+def write_export(folder: Path, texts: Mapping[str, str]) -> list[str]:
+    """Write the files of an export, and return the names of those that were written; others had their text already.
+
+    Args:
+        texts: by name; see EXPORTS.
+
+    Raises:
+        _UsageError: a file exists that no export has written, or that was changed since.
+        OSError: the folder or a file cannot be read or written.
+    """
+    from ext_sdk.core.atomic import atomic_write
+
+    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        recorded = loads((folder / RECORD).read_text(encoding="utf-8"))
+    except (FileNotFoundError, UnicodeDecodeError, MessageError):
+        recorded = {}
+    hashes = {name: text for name, text in recorded.items() if "/" not in name} if isinstance(recorded, dict) else {}
+    present = {name: _sha256_of(folder / name) for name in {*texts, *hashes} if os.path.lexists(folder / name)}
+    wanted = {name: sha256(text.encode()).hexdigest() for name, text in texts.items()}
+    for name, found in present.items():
+        if name in texts and found not in (wanted[name], hashes.get(name)):
+            text = "was not written by this command, or was changed since; move it away, or choose another DIR"
+            raise _UsageError(f"export: {folder / name}: the file exists, and {text}")
+    written = [name for name in texts if present.get(name) != wanted[name]]
+    for name in written:
+        mode = 0o755 if texts[name].startswith("#!") else 0o644
+        with atomic_write(str(folder / name), mode=mode) as file:
+            file.write(texts[name].encode())
+    for name in present.keys() - texts.keys():  # of a previous version
+        if present[name] == hashes[name]:
+            (folder / name).unlink()
+    with atomic_write(str(folder / RECORD)) as file:
+        file.write(dumps(wanted).encode() + b"\n")
+    return written
+
+
+def _sha256_of(path: Path) -> str:
+    """Return the SHA-256 of a file; "" for a link, a folder or another thing that is not a file."""
+    return sha256(path.read_bytes()).hexdigest() if path.is_file() and not path.is_symlink() else ""
 
 
 WIDTH = 110  # columns of a list of members

@@ -233,7 +233,7 @@ class LengthDecoder(Buffer):
             self._lost = (
                 f"a frame length of {length} bytes, over the limit of {self._limit}: no frame can be found after it"
             )
-            return self._lost_piece()
+            return Junk(self.take(4), self._lost)  # at once, so that a server need not wait for more
         if len(self) < 4 + length:
             return self.tail("unterminated frame")
         payload = bytes(self.data[start + 4 : start + 4 + length])

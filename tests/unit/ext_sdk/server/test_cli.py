@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import pty
@@ -299,3 +300,91 @@ def test_a_configuration_of_the_host_replaces_that_of_the_command_line() -> None
 def test_it_is_the_same_program_by_any_interpreter_flags() -> None:
     ran = subprocess.run([sys.executable, "-OO", *PROBE[1:], "--version"], capture_output=True, timeout=60, check=True)
     assert ran.stdout == b"ext-probe 1.2.3\n"
+
+
+# --- Export ---
+
+
+def export(folder: Path, *options: str) -> subprocess.CompletedProcess[str]:
+    return probe("export", "--protocol", "gassist", str(folder), *options)
+
+
+def files(folder: Path) -> dict[str, str]:
+    return {path.name: path.read_text() for path in folder.iterdir()}
+
+
+def test_an_export_is_written_and_written_again(tmp_path: Path) -> None:
+    folder = tmp_path / "plugins" / "probe"
+    ran = export(folder)
+    assert (ran.returncode, ran.stderr) == (0, "")
+    names = ("manifest.json", "launch", "README.md")
+    assert ran.stdout == "".join(f"{folder / name}: written\n" for name in names)
+    first = files(folder)
+    assert first.keys() == {*names, ".exported.json"}
+    assert f"exec {shlex.join(PROBE)} serve --protocol gassist\n" in first["launch"]
+    assert os.access(folder / "launch", os.X_OK)
+    assert not os.access(folder / "manifest.json", os.X_OK)
+    assert export(folder).stdout == "".join(f"{folder / name}: unchanged\n" for name in names)
+    assert files(folder) == first
+    config = '{"greeting": "it\'s"}'
+    assert export(folder, "--config", config).stdout.splitlines()[1] == f"{folder}/launch: written"
+    assert shlex.split(files(folder)["launch"].splitlines()[-1])[-2:] == ["--config", config]
+
+
+def test_files_of_a_previous_export_are_removed_and_no_others(tmp_path: Path) -> None:
+    folder = tmp_path / "probe"
+    export(folder)
+    record = json.loads((folder / ".exported.json").read_text())
+    for name in ("old", "changed", "../outside"):
+        (folder / name).write_text("text\n")
+        record[name] = record["old"] = hashlib.sha256(b"text\n").hexdigest()
+    (folder / "changed").write_text("mine\n")
+    (folder / "own").write_text("mine\n")
+    (folder / ".exported.json").write_text(json.dumps(record))
+    assert export(folder).returncode == 0
+    assert files(folder).keys() == {"manifest.json", "launch", "README.md", ".exported.json", "changed", "own"}
+    assert (tmp_path / "outside").exists()
+
+
+@pytest.mark.parametrize("made", ["file", "link", "folder", "changed"])
+def test_an_export_never_overwrites_a_file_of_a_user(made: str, tmp_path: Path) -> None:
+    folder = tmp_path / "probe"
+    path = folder / "launch"
+    if made == "changed":
+        export(folder)
+        path.write_text("changed")
+    else:
+        folder.mkdir()
+        (tmp_path / "target").write_text("kept")
+        if made == "file":
+            path.write_text("mine")
+        elif made == "link":
+            path.symlink_to(tmp_path / "target")
+        else:
+            path.mkdir()
+    before = sorted(folder.iterdir())
+    ran = export(folder, "--config", "{}")
+    assert (ran.returncode, ran.stdout) == (2, "")
+    assert ran.stderr == (
+        f"ext-probe: export: {path}: the file exists, and was not written by this command, or was changed since; "
+        "move it away, or choose another DIR\n"
+    )
+    assert sorted(folder.iterdir()) == before
+    assert (made != "link") or (tmp_path / "target").read_text() == "kept"
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--protocol", "gassist"], "the following arguments are required: DIR"),
+        (["probe"], "the following arguments are required: --protocol"),
+        (["--protocol", "telnet", "probe"], "argument --protocol: invalid choice: 'telnet'"),
+        (["--protocol", "gassist", "my plugin"], "export: 'my plugin' cannot be the name of a plugin's folder"),
+        (["--protocol", "gassist", "--config", "{", "probe"], "--config: expected an object of JSON"),
+        (["--protocol", "gassist", "/dev/null/probe"], "export: /dev/null/probe: Not a directory"),
+    ],
+)
+def test_a_wrong_export_names_the_remedy(words: list[str], said: str) -> None:
+    ran = probe("export", *words)
+    assert (ran.returncode, ran.stdout) == (2, "")
+    assert said in ran.stderr

@@ -137,9 +137,13 @@ WITH_TAIL: list[tuple[str, int | None, list[Event]]] = [
     ),
     ("uint32", None, [Junk(b"\0\0\0", "unterminated length")]),
     ("uint32", None, [with_length(b"{}"), Junk(b"\0\0\0\3{}", "unterminated frame")]),
-    ("uint32", LIMIT, [with_length(b"{}"), lost(11, LIMIT, b"\0\0\0\x0bxy")]),
+    ("uint32", LIMIT, [with_length(b"{}"), lost(11, LIMIT, b"\0\0\0\x0b"), lost(11, LIMIT, b"xy")]),
     ("uint32", LIMIT, [lost(0x7B7D7B7D, LIMIT, b"{}{}")]),
-    ("uint32", LIMIT, [lost(11, LIMIT, b"\0\0\0\x0b" + b"x" * (PIECE - 4)), lost(11, LIMIT, b"\0\0\0\2{}")]),
+    (
+        "uint32",
+        LIMIT,
+        [lost(11, LIMIT, b"\0\0\0\x0b"), lost(11, LIMIT, b"x" * PIECE), lost(11, LIMIT, b"\0\0\0\2{}")],
+    ),
     ("uint32", None, [lost(UINT32_LIMIT_BYTES + 1, UINT32_LIMIT_BYTES, (UINT32_LIMIT_BYTES + 1).to_bytes(4, "big"))]),
 ]
 

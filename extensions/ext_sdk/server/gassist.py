@@ -1,0 +1,413 @@
+"""The G-Assist plugin protocol, version 2.0, on the wire, and the folder from which its engine starts a plugin.
+
+Where NVIDIA's engine emulator and SDKs differ from the specification, the comments name the difference.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+from typing import TYPE_CHECKING, NamedTuple
+
+from ext_sdk.core import gevals_spec
+from ext_sdk.core.text import LONGEST_NAME, suggest
+from ext_sdk.core.wire.errors import RpcError
+from ext_sdk.core.wire.framing import FRAMINGS
+from ext_sdk.core.wire.json_codec import dumps
+from ext_sdk.core.wire.jsonrpc import Notification, encode
+from ext_sdk.result import InvalidArgs
+
+from .line_limit import printable
+from .server import Adapter
+from .session import shown
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+    from pathlib import Path
+
+    from ext_sdk.args import Schema
+    from ext_sdk.core.wire.errors import Id
+    from ext_sdk.core.wire.frames import Junk
+    from ext_sdk.core.wire.jsonrpc import Request
+    from ext_sdk.definition import Definition
+    from ext_sdk.result import Result
+
+    from .server import Server
+    from .session import Call
+
+FRAMING = "uint32"
+PROTOCOL_VERSION = "2.0"
+METHODS = ("initialize", "ping", "execute", "input", "shutdown")
+PLUGIN_ERROR, TIMEOUT = -1, -2
+# Codes of gevals, which are not in the table "Error Codes".
+CODES = {
+    gevals_spec.OPERATION_FAILED: PLUGIN_ERROR,
+    gevals_spec.REQUIREMENT_NOT_MET: PLUGIN_ERROR,
+    gevals_spec.TIMEOUT: TIMEOUT,
+}
+CONFIRMED = ("yes", "y")  # replies that confirm a call
+
+
+def function_names(extension: str, operations: Iterable[str]) -> dict[str, str]:
+    """Return the operations by the names of their functions, such as `shell_write_file`.
+
+    An engine has one table of functions for all plugins, so each name begins with that of the extension. The engine
+    reserves `rise_`.
+    """
+    prefix = f"{extension}_".replace("-", "_")
+    if prefix.lower().startswith("rise_"):
+        prefix = f"ext_{prefix}"
+    names: dict[str, str] = {}
+    for operation in operations:
+        name = prefix + operation.replace("-", "_")
+        while name in names:  # a-b and a_b
+            name += "_"
+        names[name] = operation
+    return names
+
+
+class Pending(NamedTuple):
+    """Call that the user has to confirm.
+
+    Attributes:
+        function: name of its function.
+        params: those of Server.execute.
+    """
+
+    function: str
+    params: dict[str, object]
+
+
+class GAssistAdapter(Adapter):
+    """Adapter of G-Assist 2.0: `initialize`, `ping`, `execute`, `input`, `shutdown`.
+
+    The result of a call is a notification `complete`, as of all SDKs: the emulator shows no text of a response. Log
+    entries become notifications `stream`, which users see; those of level debug become `log`. A destructive operation
+    begins only after the user has confirmed it, in the session that `keep_session` keeps open.
+    """
+
+    framing = FRAMING
+
+    def __init__(self, server: Server) -> None:
+        super().__init__(server)
+        operations = server.extension.operations
+        self._operations = function_names(server.extension.name, operations) | {name: name for name in operations}
+        self._workdir = os.getcwd()  # noqa: PTH109  (no pathlib at start)
+        self._pending: Pending | None = None
+        self._warmed_up = False
+
+    def request(self, request: Request, payload: bytes) -> None:
+        params = request.params if isinstance(request.params, dict) else {}
+        if request.method == "ping":
+            timestamp = params.get("timestamp")
+            if isinstance(timestamp, bool) or not isinstance(timestamp, (int, float, type(None))):
+                text = f"ping: timestamp: expected a number, found {shown(timestamp)}"
+                raise RpcError(gevals_spec.INVALID_PARAMS, text)
+            self._respond(request.id, {"timestamp": timestamp})
+        elif request.method == "execute":
+            self._execute(request.id, params)
+        elif request.method == "input":
+            self._input(request.id, params)
+        elif request.method == "initialize":
+            self._initialize(request.id, params)
+        elif request.method == "shutdown":
+            self._shutdown(request.id)
+        else:
+            text = f"unknown method: {request.method[:LONGEST_NAME]}; {suggest(request.method, METHODS)}"
+            raise RpcError(gevals_spec.METHOD_NOT_FOUND, text)
+
+    def notification(self, notification: Notification) -> None:
+        # In the specification `shutdown` is a notification; the emulator sends a request.
+        if notification.method == "shutdown":
+            self.server.finish()
+
+    def junk(self, junk: Junk) -> None:
+        """Report bytes that are not a frame. After an impossible length no frame can be found: the session ends."""
+        self.server.write(self.error(None, RpcError(gevals_spec.PARSE_ERROR, junk.reason)))
+        if junk.wire != bytes(4):
+            self.server.finish()
+
+    def _initialize(self, id: Id, params: Mapping[str, object]) -> None:
+        version = params.get("protocol_version")
+        if version not in (None, PROTOCOL_VERSION):
+            text = f"initialize: unsupported protocol_version {shown(version)}; expected {dumps(PROTOCOL_VERSION)}"
+            raise RpcError(gevals_spec.INVALID_PARAMS, text)
+        self._respond(id, initialize_result(self.server.extension))
+        if not self._warmed_up:
+            self._warmed_up = True
+            self.server.warm_up()
+
+    def _execute(self, id: Id, params: Mapping[str, object]) -> None:
+        if not isinstance(id, (int, str)):  # else `complete` could not name the request
+            text = f"execute: expected an id that is a whole number or a string, found {shown(id)}"
+            raise RpcError(gevals_spec.INVALID_REQUEST, text)
+        self._pending = None
+        try:
+            function, arguments = params.get("function"), params.get("arguments")
+            if not isinstance(function, str):
+                text = f"execute: function: expected the name of a function, found {shown(function)}"
+                raise RpcError(gevals_spec.INVALID_PARAMS, text)
+            if function not in self._operations:
+                known = function_names(self.server.extension.name, self.server.extension.operations)
+                text = f"unknown function: {function[:LONGEST_NAME]}; {suggest(function, known)}"
+                raise RpcError(gevals_spec.METHOD_NOT_FOUND, text)
+            name = self._operations[function]
+            context = {"workdir": self._workdir}
+            call: dict[str, object] = {"operation": name, "args": arguments, "context": context}
+            if getattr(self.server.extension.operations[name], "destructive", name in ("remove", "run")):
+                self._ask(id, Pending(function, call))
+            else:
+                self.server.execute(id, call)
+        except RpcError as error:
+            self.server.write(self._failed(id, error))
+
+    def _ask(self, id: Id, pending: Pending) -> None:
+        """Ask the user to confirm a call, unless its arguments are refused in any case.
+
+        Raises:
+            RpcError: the arguments are refused.
+        """
+        call = self.server.session.prepare(pending.params, lambda *_: None)
+        if isinstance(call.args, InvalidArgs):
+            self.server.execute(id, pending.params)
+            return
+        self._pending = pending
+        text = f"{pending.function} {dumps(pending.params['args'] or {})} can change or delete data."
+        data = f"{text} Reply yes to run it; any other reply cancels it."
+        self.server.write(self._complete(id, success=True, data=data, keep_session=True))
+
+    def _input(self, id: Id, params: Mapping[str, object]) -> None:
+        content, pending = params.get("content"), self._pending
+        if not isinstance(content, str):
+            text = f"input: content: expected a string, found {shown(content)}"
+            raise RpcError(gevals_spec.INVALID_PARAMS, text)
+        if pending is None or not isinstance(id, (int, str)):
+            text = "input: expected no input: no call waits for a reply, because no result had keep_session: true"
+            raise RpcError(gevals_spec.INVALID_REQUEST, text)
+        self._pending = None
+        self._respond(id, {"acknowledged": True})
+        if content.strip().rstrip(".!").lower() not in CONFIRMED:
+            text = f"{pending.function} was not run: the reply was not yes"
+            self.server.write(self._complete(id, success=False, data=text))
+            return
+        try:
+            self.server.execute(id, pending.params)
+        except RpcError as error:
+            self.server.write(self._failed(id, error))
+
+    def _shutdown(self, id: Id) -> None:
+        server = self.server
+        server.close()
+        for call in server.calls.unclaimed():
+            text = f"{call.operation.name}: the extension was shut down before the operation ended"
+            server.cancel(call.id, self._failed(call.id, RpcError(gevals_spec.OPERATION_FAILED, text)))
+        self._respond(id, {})
+        server.finish()
+
+    def result(self, call: Call, result: Result) -> bytes:
+        members = self.server.limiter.members(result)
+        message, error, outputs = members.get("message", ""), members.get("error", ""), members.get("outputs")
+        lines = [str(text) for text in dict.fromkeys((message, error)) if text]
+        for name, value in outputs.items() if isinstance(outputs, dict) else ():
+            text = str(value).rstrip("\n")
+            lines.append(f"{name}:\n{text}" if "\n" in text else f"{name}: {text}")
+        data = printable("\n".join(lines)) or f"{call.operation.name}: {'done' if result.success else 'failed'}"
+        return self._complete(call.id, success=result.success, data=data)
+
+    def error(self, id: Id, error: RpcError) -> bytes:
+        if self.server.calls.find(id) is not None:
+            return self._failed(id, error)
+        return _frame(self.server.limiter.error(id, error)[:-1])
+
+    def log(self, id: Id, level: str, message: str, data: Mapping[str, object]) -> bytes:
+        if self.server.calls.find(id) is None:  # `stream` is only for a running call
+            return b""
+        params = self.server.limiter.log_params(level, message, data)
+        details = params.get("data")
+        text = str(params["message"])
+        for name, value in details.items() if isinstance(details, dict) else ():
+            if name != "stream":  # of the lines that a command writes
+                text += f" {name}={value if isinstance(value, str) else dumps(value)}"
+        if level == "debug":
+            return _notification("log", {"level": level, "message": text})
+        prefix = "" if level == "info" else {"warn": "warning: "}.get(level, f"{level}: ")
+        return _notification("stream", {"request_id": id, "data": f"{prefix}{text}\n"})
+
+    def _respond(self, id: Id, result: object) -> None:
+        self.server.write(_frame(self.server.limiter.plain(id, result)[:-1]))
+
+    def _complete(self, id: Id, *, success: bool, data: str, keep_session: bool = False) -> bytes:
+        # The emulator raises an exception for data that is not a string.
+        text = self.server.limiter.text(data)
+        params = {"request_id": id, "success": success, "data": text, "keep_session": keep_session}
+        return _notification("complete", params)
+
+    def _failed(self, id: Id, error: RpcError) -> bytes:
+        """Return `error` for a call: the emulator shows its text, and not that of an error response."""
+        code, text = CODES.get(error.code, error.code), self.server.limiter.text(error.message)
+        return _notification("error", {"request_id": id, "code": code, "message": text})
+
+
+def _notification(method: str, params: Mapping[str, object]) -> bytes:
+    return _frame(encode(Notification(method, params)))
+
+
+def _frame(payload: bytes) -> bytes:
+    return FRAMINGS[FRAMING].encode(payload)
+
+
+def initialize_result(extension: Definition) -> dict[str, object]:
+    """Return the result of `initialize`: the members of the specification, and those that the SDKs add."""
+    names = function_names(extension.name, extension.operations)
+    operations = extension.operations
+    return {
+        "name": extension.name,
+        "version": extension.version,
+        "capabilities": ["streaming", "passthrough"],
+        "description": extension.description,
+        "protocol_version": PROTOCOL_VERSION,
+        "commands": [{"name": name, "description": operations[names[name]].description} for name in names],
+    }
+
+
+# The folder of a plugin
+
+LAUNCHER = """\
+#!/bin/sh
+# Start of this plugin, written by `{program} export`.
+case $0 in */*) cd -- "${{0%/*}}" || exit 1 ;; esac
+log=$PWD/plugin.log
+(: >>"$log") 2>/dev/null || log=/dev/null
+exec 2>>"$log"  # the emulator reads stderr as messages
+mkdir -p workdir && cd workdir || exit 1
+exec {command}
+"""
+
+README = """\
+# {name}: a plugin for G-Assist
+
+{description}.
+
+Written by `{program} export`. Run the same command again after an update. Files that were changed since are not
+overwritten.
+
+| file | purpose |
+|---|---|
+| `manifest.json` | the functions of the plugin |
+| `launch` | starts the plugin: `{shown}` |
+| `plugin.log` | errors of the program, written when it runs |
+| `workdir` | the working directory of the operations, created at the first start |
+
+The plugin runs on Linux and macOS, with the plugin emulator of NVIDIA (in `plugins/` of github.com/NVIDIA/G-Assist).
+PLUGINS is the folder that contains this one:
+
+    python -m plugin_emulator -d PLUGINS list functions
+    python -m plugin_emulator -d PLUGINS exec {function}
+
+{count} functions. A function that can change or delete data asks for a confirmation: reply `yes` to run it.
+
+{functions}
+"""
+
+_FOLDER = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")  # the emulator loads no other folder
+_RESERVED = ("con", "prn", "aux", "nul", "com1", "com2", "lpt1", "lpt2")
+
+
+def exported(extension: Definition, command: Sequence[str], folder: Path) -> dict[str, str]:
+    """Return the files of a plugin by name; see `cli.EXPORTS`.
+
+    Raises:
+        ValueError: the engine would not load a plugin from a folder of this name.
+    """
+    if not _FOLDER.fullmatch(folder.name) or folder.name.lower() in _RESERVED:
+        raise ValueError(
+            f"{folder.name!r} cannot be the name of a plugin's folder; expected a letter, then letters, digits, - and _"
+        )
+    program = f"ext-{extension.name}"
+    functions = plugin_functions(extension)
+    manifest = {
+        "manifestVersion": 1,
+        "name": extension.name,
+        "version": extension.version,
+        "description": extension.description or f"Operations of {program}",
+        "executable": "./launch",
+        "persistent": True,
+        "protocol_version": PROTOCOL_VERSION,
+        "tags": [extension.name],
+        "functions": functions,
+    }
+    import json
+
+    rows = [f"- `{each['name']}`: {str(each['description']).partition(chr(10))[0]}" for each in functions]
+    values = {
+        "name": extension.name,
+        "program": program,
+        "description": str(manifest["description"]).rstrip("."),
+        "command": shlex.join(command),
+        "shown": shlex.join([program, *command[-3:]]),
+        "function": functions[0]["name"],
+        "count": len(functions),
+        "functions": "\n".join(rows),
+    }
+    return {
+        "manifest.json": json.dumps(manifest, indent=2, ensure_ascii=False) + "\n",
+        "launch": LAUNCHER.format(**values),
+        "README.md": README.format(**values),
+    }
+
+
+def plugin_functions(extension: Definition) -> list[dict[str, object]]:
+    """Return the functions of a manifest.
+
+    The emulator reads their arguments in `parameters`. The manifests of NVIDIA's plugins have `properties` and
+    `required` of the function itself.
+    """
+    from ext_sdk.args import rules_text
+
+    from .schema import object_schema
+
+    operations = extension.operations
+    main = [operation.name for operation in operations.values() if not operation.same_as]
+    functions: list[dict[str, object]] = []
+    for name, operation in function_names(extension.name, main).items():
+        args_type = operations[operation].args_type
+        schema = argument_schema(object_schema(args_type))
+        rules = rules_text(args_type)
+        arguments = {"properties": schema.get("properties", {}), "required": schema.get("required", [])}
+        functions.append(
+            {
+                "name": name,
+                "description": operations[operation].description + (f"\n\nExpects {rules}." if rules else ""),
+                "tags": [extension.name, *re.split("[-_]", operation)],
+                "parameters": {"type": "object", **arguments},
+                **arguments,
+            }
+        )
+    return functions
+
+
+DEPTH = 2  # of members that a manifest describes: arguments, and their members
+
+
+def argument_schema(schema: Schema, depth: int = 0) -> Schema:
+    """Return a schema as engines read it: each value has one type, and few have members; operations accept more."""
+    from .schema import branches_of
+
+    branches = branches_of(schema)
+    at = next((at for at, branch in enumerate(branches) if branch.get("type") == "string"), 0)
+    argument: Schema = {"type": _type_of(branches[at])}
+    argument |= {key: schema[key] for key in ("description", "default", "enum") if key in schema}
+    properties, items = branches[at].get("properties"), branches[at].get("items")
+    if isinstance(properties, dict) and depth < DEPTH:
+        argument["properties"] = {name: argument_schema(member, depth + 1) for name, member in properties.items()}
+        argument["required"] = branches[at].get("required", [])
+    if isinstance(items, dict) and items:
+        argument["items"] = argument_schema(items, depth + 1)
+    return argument
+
+
+def _type_of(schema: Schema) -> str:
+    """Return the type of a value; a number may also be a text with a reference, which an assistant does not have."""
+    types = schema.get("type", "string" if "enum" in schema else "object")
+    return str(types[0] if isinstance(types, list) else types)

@@ -1,0 +1,138 @@
+"""The folder of a G-Assist plugin: names and arguments of its functions, its launcher."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import msgspec
+import pytest
+
+import ext_sdk
+from ext_sdk.server.gassist import argument_schema, exported, function_names
+from ext_sdk.server.schema import object_schema
+
+if TYPE_CHECKING:
+    from ext_sdk.args import Schema
+
+
+class Guest(ext_sdk.Args):
+    name: str
+    seats: Annotated[list[int], ext_sdk.Meta(description="Chairs")] = msgspec.field(default_factory=list)
+    partner: dict[str, str] | None = None
+
+
+class Invite(ext_sdk.Args, one_of=("guest", "everyone")):
+    guest: Annotated[Guest | str, ext_sdk.Meta(description="The guest")] = ""
+    everyone: bool = False
+    tables: Annotated[int, ext_sdk.Computed] = 1
+    host: Guest | None = None
+
+
+def invite(args: Invite, context: ext_sdk.Context) -> ext_sdk.Result:
+    """Invite guests."""
+    return ext_sdk.Result.ok()
+
+
+def party(name: str = "party-1") -> ext_sdk.Extension:
+    extension = ext_sdk.Extension(name, version="1.0.0", description="Parties")
+    extension.add(ext_sdk.Operation("send-invitation", invite))
+    extension.add(ext_sdk.Operation("invite", invite, same_as="send-invitation"))
+    return extension
+
+
+@pytest.mark.parametrize(
+    ("extension", "operations", "names"),
+    [
+        ("shell", ["run", "write-file"], ["shell_run", "shell_write_file"]),
+        ("my-shell", ["a-b", "a_b"], ["my_shell_a_b", "my_shell_a_b_"]),
+        ("Rise", ["run"], ["ext_Rise_run"]),  # the engine refuses names that begin with rise_
+    ],
+)
+def test_a_function_has_a_name_that_no_other_plugin_has(
+    extension: str, operations: list[str], names: list[str]
+) -> None:
+    assert function_names(extension, operations) == dict(zip(names, operations, strict=True))
+
+
+def test_each_argument_has_one_type_and_is_described_down_to_its_members() -> None:
+    text: Schema = {"type": "string"}
+    guest = {
+        "name": text,
+        "seats": {"type": "array", "description": "Chairs", "items": {"type": "integer"}},
+        "partner": {"type": "object"},
+    }
+    assert argument_schema(object_schema(Invite)) == {
+        "type": "object",
+        "properties": {
+            "guest": {"type": "string", "description": "The guest", "default": ""},
+            "everyone": {"type": "boolean", "default": False},
+            "tables": {"type": "integer", "default": 1},
+            "host": {"type": "object", "properties": guest, "required": ["name"]},
+        },
+        "required": [],
+    }
+
+
+def test_the_manifest_has_the_functions_in_the_form_of_the_emulator_and_in_that_of_the_plugins_of_nvidia() -> None:
+    manifest = json.loads(exported(party(), ["party"], Path("/plugins/party"))["manifest.json"])
+    functions = manifest.pop("functions")
+    assert manifest == {
+        "manifestVersion": 1,
+        "name": "party-1",
+        "version": "1.0.0",
+        "description": "Parties",
+        "executable": "./launch",
+        "persistent": True,
+        "protocol_version": "2.0",
+        "tags": ["party-1"],
+    }
+    (function,) = functions  # an alias is not a function
+    assert function["name"] == "party_1_send_invitation"
+    assert function["description"] == "Invite guests.\n\nExpects one of guest and everyone."
+    assert function["tags"] == ["party-1", "send", "invitation"]
+    assert function["properties"].keys() == {"guest", "everyone", "tables", "host"}
+    assert function["parameters"] == {
+        "type": "object",
+        "properties": function["properties"],
+        "required": function["required"],
+    }
+
+
+@pytest.mark.parametrize("name", ["my plugin", "1", "nul", "COM1", "a.b", "übung"])
+def test_a_folder_that_the_engine_would_not_load_is_refused(name: str) -> None:
+    with pytest.raises(ValueError, match=r"cannot be the name of a plugin's folder; expected a letter, then letters"):
+        exported(party(), ["party"], Path("/plugins") / name)
+
+
+@pytest.mark.parametrize("readable", [True, False])
+def test_the_launcher_starts_the_command_in_the_workdir_and_keeps_stderr_off_the_messages(
+    readable: bool, tmp_path: Path
+) -> None:
+    folder = tmp_path / "with space's" / "party"
+    folder.mkdir(parents=True)
+    if not readable:
+        (folder / "plugin.log").mkdir()  # nothing can be written there
+    launcher = folder / "launch"
+    launcher.write_text(
+        exported(party(), ["sh", "-c", 'pwd; echo "it\'s $1"; echo wrong >&2', "-", "a b"], folder)["launch"]
+    )
+    launcher.chmod(0o755)
+    for command, cwd in ((str(launcher), tmp_path), ("./launch", folder)):
+        ran = subprocess.run(
+            [command], cwd=cwd, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=True
+        )
+        assert ran.stdout == f"{folder}/workdir\nit's a b\n"
+    if readable:
+        assert (folder / "plugin.log").read_text() == "wrong\nwrong\n"
+
+
+def test_the_readme_names_the_functions() -> None:
+    text = exported(party(), ["/opt/bin/ext-party-1", "serve", "--protocol", "gassist"], Path("/plugins/party"))[
+        "README.md"
+    ]
+    assert text.startswith("# party-1: a plugin for G-Assist\n\nParties.\n")
+    assert "starts the plugin: `ext-party-1 serve --protocol gassist`" in text
+    assert "\n- `party_1_send_invitation`: Invite guests.\n" in text
