@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 PACKAGES = (
+    ROOT / "extensions" / "ext_host",
     ROOT / "extensions" / "ext_http",
     ROOT / "extensions" / "ext_kubernetes",
     ROOT / "extensions" / "ext_sdk",

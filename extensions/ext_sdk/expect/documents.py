@@ -133,6 +133,14 @@ def yaml_documents(
         fill: returns the text of a scalar with its placeholders filled in. It cannot add structure: an unquoted scalar
             becomes a number, a boolean or null if its new text is one, and all others are strings.
     """
+    for node, value in yaml_nodes(text, where, fill):
+        yield node.start_mark.line + 1, value
+
+
+def yaml_nodes(
+    text: str, where: str = "", fill: Callable[[str], str] | None = None
+) -> Iterator[tuple[yaml.Node, object]]:
+    """Yield the root node of each document, which has the positions of its members, with its value."""
     import yaml
 
     try:
@@ -157,7 +165,7 @@ def yaml_documents(
                     value = loader.construct_document(node)
                     if aliases:
                         _check_size(value, {}, where)
-                    yield node.start_mark.line + 1, value
+                    yield node, value
         finally:
             loader.dispose()
     except yaml.MarkedYAMLError as error:

@@ -1,0 +1,254 @@
+"""Command line of ext-host: `run`, and the commands of other modules, which are imported when they are used."""
+
+from __future__ import annotations
+
+import os
+import sys
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ext_sdk.core import __version__
+
+from .files import FileError, HostError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ext_sdk.duration import Duration
+
+    from .agents import Agent
+    from .files import EvalFile
+    from .runner import EvalRun
+
+EXIT_FAILED = 1  # a task did not pass
+EXIT_WRONG = 2  # a wrong command line or file, or a part of a task that ext-host does not support
+EXIT_INTERNAL = 70  # a defect of ext-host; EX_SOFTWARE of sysexits.h
+EXIT_INTERRUPTED = 130  # 128 + SIGINT
+EXIT_NO_READER = 141  # 128 + SIGPIPE
+
+# Commands of other modules: the module, which has a click command of the name `command`, and its line in the help.
+COMMANDS: dict[str, tuple[str, str]] = {}
+_SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
+
+
+class _Group(click.Group):
+    """Group whose other commands are imported at their first use."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return [*super().list_commands(ctx), *COMMANDS]
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return super().get_command(ctx, cmd_name)
+        command: click.Command = import_module(COMMANDS[cmd_name][0]).command
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        rows = [(name, command.get_short_help_str(80)) for name, command in self.commands.items()]
+        rows += [(name, summary) for name, (_, summary) in COMMANDS.items()]
+        with formatter.section("Commands"):
+            formatter.write_dl(rows)
+
+
+@click.group(cls=_Group, context_settings=_SETTINGS)
+@click.version_option(__version__, prog_name="ext-host")
+def group() -> None:
+    """Run eval tasks in mcpchecker's format, without another host.
+
+    \b
+      ext-host run task.yaml --agent 'claude -p'    run a task with a command as its agent
+      ext-host run eval.yaml                        run the tasks of an eval with its agent
+      ext-host run task.yaml --agent none           run setup, verify and cleanup only
+    """
+
+
+class DurationType(click.ParamType["Duration"]):
+    """Value of an option that is a duration, such as 30s or 1h30m."""
+
+    name = "duration"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> Duration:
+        from ext_sdk.duration import Duration
+
+        if isinstance(value, Duration):
+            return value
+        try:
+            duration = Duration.parse(str(value))
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
+        if duration.nanoseconds <= 0:
+            self.fail(f"expected a duration over 0, found {value}", param, ctx)
+        return duration
+
+
+AGENT_HELP = (
+    "Agent, in place of that of the eval: a shell command, which gets the prompt as $1 and as its input; file:PATH for "
+    "an agent file; none to run without an agent."
+)
+DURATION = DurationType()
+
+
+@group.command("run")
+@click.argument("files", nargs=-1, required=True, metavar="TASK|EVAL...", type=click.Path())
+@click.option("--agent", "agent_text", metavar="AGENT", help=AGENT_HELP)
+@click.option(
+    "--extension",
+    "extensions",
+    multiple=True,
+    metavar="NAME=COMMAND",
+    help="Program of an extension, in place of its package. Default for tasks without an eval: ext-NAME in PATH.",
+)
+@click.option("-r", "--run", "pattern", default="", metavar="REGEX", help="Tasks whose names contain a match.")
+@click.option(
+    "-l",
+    "--labels",
+    default="",
+    metavar="KEY=VALUE,...",
+    help="Tasks with these labels; values of one key are alternatives.",
+)
+@click.option(
+    "-p",
+    "--parallel",
+    default=1,
+    show_default=True,
+    type=click.IntRange(1, 256),
+    help="Number of tasks that run at the same time, of those with `parallel: true`.",
+)
+@click.option("-n", "--runs", type=click.IntRange(1, 10_000), help="Runs of each task. Default: metadata.runs, or 1.")
+@click.option("--task-timeout", type=DURATION, help="Limit of setup, agent and verify, in place of all others.")
+@click.option("--default-task-timeout", type=DURATION, help="The same for tasks without a limit of their own.")
+@click.option("--cleanup-timeout", type=DURATION, help="Limit of cleanup, in place of all others.")
+@click.option("--default-cleanup-timeout", type=DURATION, help="The same for tasks without a limit of their own.")
+@click.option(
+    "--skip-unsupported",
+    is_flag=True,
+    help="Skip tasks with parts that ext-host does not support, such as model judges.",
+)
+def run_command(
+    files: Sequence[str], agent_text: str | None, extensions: Sequence[str], runs: int | None, **options: Any
+) -> int:
+    """Run tasks, and report which passed.
+
+    A task without an eval uses the programs ext-NAME in PATH as its extensions. Parts that are not supported are
+    reported before the first task starts. Exit codes: 0 if all tasks passed, 1 if not, 2 for a wrong command line or
+    file, 130 if interrupted.
+    """
+    from .reports import TextReport
+    from .runner import EvalRun, RunOptions
+
+    programs = {}
+    for text in extensions:
+        name, equals, program = text.partition("=")
+        if not (name and equals and program):
+            raise HostError(f"--extension: expected NAME=COMMAND, found {text!r}")
+        programs[name] = program
+    report = TextReport(sys.stdout)
+    found = []
+    for spec in evals_of(files):
+        agent = _agent(agent_text, spec) if agent_text is not None else None
+        found.append(
+            EvalRun(spec, RunOptions(agent=agent, programs=programs, runs=runs or 0, **options), report.on_event)
+        )
+    return perform(found)
+
+
+def evals_of(files: Sequence[str]) -> list[EvalFile]:
+    """Return the evals of a command line; all tasks among the files are one eval. Raises FileError."""
+    from pathlib import Path
+
+    from .files import AgentFile, EvalFile, Problem, TaskFile, read_file
+
+    problems: list[Problem] = []
+    evals: list[EvalFile] = []
+    tasks: list[Path] = []
+    for name in files:
+        try:
+            found = read_file(Path(name))
+        except FileError as error:
+            problems += error.problems
+            continue
+        if isinstance(found, AgentFile):
+            problems.append(Problem(found.path, 0, 0, f"expected a Task or an Eval; use `--agent file:{name}`"))
+        elif isinstance(found, TaskFile):
+            tasks.append(Path(name))
+        else:
+            evals.append(found)
+    if problems:
+        raise FileError(problems)
+    return [*evals, *([EvalFile.of_tasks(tasks)] if tasks else [])]
+
+
+def _agent(text: str, spec: EvalFile) -> Agent:
+    from .agents import agent_of
+
+    return agent_of(text, spec.mcp_servers())
+
+
+def perform(runs: Sequence[EvalRun]) -> int:
+    """Check and perform runs, one after the other; a signal cancels them. Return the exit code."""
+    import signal
+    import threading
+
+    if problems := [problem for run in runs for problem in run.check()]:
+        raise FileError(problems)
+    received: list[int] = []
+
+    def cancel(number: int, _frame: object) -> None:
+        received.append(number)
+        again = len(received) > 1
+        for run in runs:
+            threading.Thread(target=run.cancel, kwargs={"cleanup": not again}).start()
+
+    previous = {number: signal.signal(number, cancel) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+    try:
+        results = [run.run() for run in runs]
+    finally:
+        for number, handler in previous.items():
+            signal.signal(number, handler)
+    for problem in (problem for result in results for problem in result.problems):
+        _report(problem)
+    if received:
+        return 128 + received[0]
+    return 0 if all(result.status == "passed" for result in results) else EXIT_FAILED
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    """Run a command line. Return its exit code."""
+    try:
+        code = group.main(
+            list(sys.argv[1:] if words is None else words) or ["--help"], prog_name="ext-host", standalone_mode=False
+        )
+    except HostError as failure:
+        _report(str(failure))
+        return EXIT_WRONG
+    except click.UsageError as wrong:
+        program = wrong.ctx.command_path if wrong.ctx else "ext-host"
+        _report(f"{wrong.format_message()} See: {program} --help")
+        return EXIT_WRONG
+    except (click.Abort, KeyboardInterrupt):
+        return EXIT_INTERRUPTED
+    except BrokenPipeError:  # `run | head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        return EXIT_NO_READER
+    except OSError as failure:
+        _report(f"{failure.filename}: {failure.strerror}" if failure.filename else str(failure))
+        return EXIT_WRONG
+    except Exception as failure:  # noqa: BLE001 - users get a message instead of a traceback
+        trace = failure.__traceback__
+        while trace and trace.tb_next:
+            trace = trace.tb_next
+        place = f" ({trace.tb_frame.f_code.co_filename}:{trace.tb_lineno})" if trace else ""
+        _report(f"internal error, please report it with this line: {type(failure).__name__}: {failure}{place}")
+        return EXIT_INTERNAL
+    return code if isinstance(code, int) else 0
+
+
+def _report(text: str) -> None:
+    for line in text.splitlines():
+        sys.stderr.write(f"ext-host: {line}\n")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,176 @@
+"""Commands of a task: scripts, and agents that are commands. No process of a command survives the task or this host.
+
+A process that a command leaves behind, such as a server that an agent starts, runs until `Commands.close`, because
+later steps may use it. The supervisor of `ext_sdk.core.process` ends it if this host is killed.
+"""
+
+from __future__ import annotations
+
+import codecs
+import os
+import threading
+import time
+from contextlib import ExitStack, suppress
+from typing import TYPE_CHECKING, NamedTuple, Self
+
+from ext_sdk.core.process.child import ExitStatus, ProcessError
+from ext_sdk.core.process.output import Output, Pump
+from ext_sdk.core.process.spawner import Command, Spawner
+
+from .files import HostError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from pathlib import Path
+
+    from ext_sdk.core.process.child import Child
+    from ext_sdk.polling import Deadline
+
+SPAWNER = Spawner()  # starts its fork server with the first command
+TICK = 0.05  # seconds between two checks of the deadline
+SILENT_TICKS = 3  # without output after the exit of a command, whose other processes then run in the background
+GRACE = 1.0  # seconds between SIGTERM and SIGKILL
+KILL_WAIT = 1.0  # seconds to wait for the end of killed processes
+KEPT_BYTES = 1024 * 1024  # of the beginning of an output; of its end, 64 KiB are kept
+
+
+def shell() -> str:
+    """Return the shell of scripts and agents: $SHELL, as in mcpchecker."""
+    return os.environ.get("SHELL") or "/usr/bin/bash"
+
+
+class CommandEnd(NamedTuple):
+    """End of a command.
+
+    Attributes:
+        status: None if it is unknown.
+        output: standard output and standard error, in their order.
+        reason: why it was stopped: "" if it ended by itself.
+    """
+
+    status: ExitStatus | None
+    output: Output
+    seconds: float
+    reason: str = ""
+
+    @property
+    def failure(self) -> str:
+        """Return why it counts as failed; "" for exit code 0."""
+        if self.reason:
+            return self.reason
+        if self.status is None:
+            return "its exit status is unknown: its supervisor was killed"
+        return "" if self.status.code == 0 else str(self.status)
+
+
+class Commands:
+    """Commands of one trial of a task. Use it as a context manager: the end stops what they left running."""
+
+    def __init__(self) -> None:
+        self._background: list[tuple[Child, threading.Event, threading.Thread]] = []
+
+    def run(
+        self,
+        argv: Sequence[str],
+        *,
+        env: Mapping[str, str],
+        folder: Path,
+        deadline: Deadline,
+        stdin: bytes = b"",
+        on_output: Callable[[str], object] | None = None,
+    ) -> CommandEnd:
+        """Run a command until it exits, or stop all its processes at the deadline.
+
+        Args:
+            env: its complete environment.
+            stdin: its input, followed by end of file.
+            on_output: receives the output, as it is written.
+
+        Raises:
+            HostError: the command cannot be started.
+        """
+        output = Output(KEPT_BYTES)
+        decoder = codecs.getincrementaldecoder("utf-8")("replace")
+
+        def sink(data: bytes) -> None:
+            output.write(data)
+            if on_output and (text := decoder.decode(data)):
+                on_output(text)
+
+        began = time.monotonic()
+        child, pump = _start(argv, env, folder, sink, stdin)
+        silent = 0
+        while not pump.done and silent < SILENT_TICKS and not deadline.expired:
+            before = time.monotonic()
+            read = pump.step(TICK)
+            waited = time.monotonic() - before >= TICK * 0.9
+            silent = silent + waited if child.status is not None and not read else 0
+        reason = ""
+        if not pump.done and child.status is None:
+            reason = "cancelled" if deadline.stopped.is_set() else f"stopped after {time.monotonic() - began:.1f} s"
+            child.stop(grace=GRACE)
+            give_up = time.monotonic() + GRACE + KILL_WAIT
+            pump.run(lambda: time.monotonic() > give_up, TICK)
+        if child.gone:
+            pump.close()
+            child.close()
+        else:
+            self._leave(child, pump)
+        return CommandEnd(child.status, output, time.monotonic() - began, reason)
+
+    def _leave(self, child: Child, pump: Pump) -> None:
+        """Read the output of background processes until the end, so that they are not blocked or killed by it."""
+        ended = threading.Event()
+
+        def drain() -> None:
+            pump.run(ended.is_set, TICK)
+            pump.close()
+
+        thread = threading.Thread(target=drain, daemon=True, name="output of background processes")
+        thread.start()
+        self._background.append((child, ended, thread))
+
+    def close(self) -> None:
+        """Stop all processes that commands left running, and wait until they have ended."""
+        for child, _, _ in self._background:
+            child.stop(grace=GRACE)
+        until = time.monotonic() + GRACE + KILL_WAIT
+        for child, ended, thread in self._background:
+            thread.join(max(0.0, until - time.monotonic()))
+            ended.set()
+            thread.join()
+            child.close()
+        self._background.clear()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def _start(
+    argv: Sequence[str], env: Mapping[str, str], folder: Path, sink: Callable[[bytes], object], stdin: bytes
+) -> tuple[Child, Pump]:
+    with ExitStack() as theirs, ExitStack() as ours:
+        try:
+            directory = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            theirs.callback(os.close, directory)
+            reader, writer = os.pipe()
+            theirs.callback(os.close, writer)
+            ours.callback(os.close, reader)
+            source, feed = os.pipe()
+            theirs.callback(os.close, source)
+            ours.callback(os.close, feed)
+            command = Command(argv, env=env, directory=directory, grace=GRACE, keep=True)
+            child = SPAWNER.spawn(command, stdin=source, stdout=writer, stderr=writer)
+        except (ProcessError, ValueError) as error:
+            raise HostError(str(error)) from None
+        except OSError as error:
+            raise HostError(f"cannot start {argv[0]!r}: {error.strerror}: {error.filename or folder}") from None
+        ours.pop_all()
+    pump = Pump(child, {reader: sink}, stdin=feed, data=stdin)
+    if not stdin:
+        with suppress(OSError):
+            pump.step(0)  # closes the input
+    return child, pump
