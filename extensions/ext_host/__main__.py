@@ -124,7 +124,7 @@ DURATION = DurationType()
 @click.option(
     "--skip-unsupported",
     is_flag=True,
-    help="Skip tasks with parts that ext-host does not support, such as model judges.",
+    help="Skip tasks with parts that ext-host does not support, such as llmJudge.",
 )
 def run_command(
     files: Sequence[str], agent_text: str | None, extensions: Sequence[str], runs: int | None, **options: Any

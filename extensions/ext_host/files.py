@@ -255,7 +255,7 @@ class _Reader:
 
 @dataclass(frozen=True)
 class Limits:
-    """Limits of a task; None is no limit of its own.
+    """Limits of a task; None if the task has none of its own.
 
     Attributes:
         timeout: of setup, agent and verify together.
@@ -470,7 +470,7 @@ class TaskSet:
 
 @dataclass(frozen=True)
 class AgentRef:
-    """`config.agent`, or a judge's agent: type is `file`, with a path, or builtin.NAME."""
+    """`config.agent`: type is `file`, with a path, or builtin.NAME."""
 
     type: str
     path: Path | None = None
@@ -486,7 +486,7 @@ class EvalFile:
         document: the file; None for tasks without an eval.
         folder: absolute; relative packages start here.
         limits: for tasks without limits of their own.
-        judge: the eval has a model that judges, which this host does not run.
+        llm_judge: `config.llmJudge` is set; this host runs no model.
         skills: the eval mounts skills into the folder of the agent.
     """
 
@@ -498,7 +498,7 @@ class EvalFile:
     task_sets: tuple[TaskSet, ...] = ()
     limits: Limits = field(default_factory=Limits)
     mcp_config: Path | None = None
-    judge: bool = False
+    llm_judge: bool = False
     skills: bool = False
 
     @classmethod
@@ -559,7 +559,7 @@ def eval_of(document: Document) -> EvalFile:
         task_sets=tuple(_task_sets(reader, folder)),
         limits=_limits(reader, ("config", "defaultTaskLimits")),
         mcp_config=folder / mcp_config if mcp_config else None,
-        judge=bool(reader.mapping(("config", "llmJudge"))),
+        llm_judge=bool(reader.mapping(("config", "llmJudge"))),
         skills=bool(reader.mapping(("config", "skills"))),
     )
     reader.done()

@@ -171,7 +171,7 @@ def unsupported(task: TaskFile) -> Iterator[Problem]:
         alias = step.name.partition(".")[0]
         text = ""
         if step.name == "llmJudge":
-            text = "ext-host has no model that judges; check the output by steps, such as shell.assert-agent"
+            text = "ext-host runs no model; check the output by steps, such as shell.assert-agent"
         elif "." in step.name and alias in servers:
             text = f"ext-host does not call tools of MCP servers ({servers[alias]})"
         if text:
