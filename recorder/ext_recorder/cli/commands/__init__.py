@@ -1,7 +1,7 @@
-"""Commands of ext-recorder: one module each, with options, help text and entry function.
+"""Commands of ext-recorder: options, help text and entry function of each, in `COMMANDS` of its module.
 
 The module of a command is imported when the command is used, and its dependencies when it runs, because hosts start
-`record` and `replay` for every task. A new command needs a module here, and its name in `NAMES`.
+`record` and `replay` for every task. A new command needs an entry in `MODULES`.
 """
 
 from __future__ import annotations
@@ -12,27 +12,28 @@ if TYPE_CHECKING:
 
     from ext_recorder.cli import Command
 
-# In the order of the help. Each name is a module of this folder.
-NAMES = (
-    "run",
-    "record",
-    "replay",
-    "verify",
-    "diff",
-    "lint",
-    "show",
-    "view",
-    "stats",
-    "scrub",
-    "trim",
-    "merge",
-    "convert",
-    "recover",
-    "shim",
-    "config",
-    "conformance",
-    "completion",
-)
+# The module of each command, in the order of the help.
+MODULES = {
+    "run": "run",
+    "record": "record",
+    "replay": "replay",
+    "verify": "verify",
+    "diff": "inspect",
+    "lint": "inspect",
+    "show": "inspect",
+    "view": "inspect",
+    "stats": "inspect",
+    "scrub": "edit",
+    "trim": "edit",
+    "merge": "edit",
+    "convert": "edit",
+    "recover": "edit",
+    "shim": "setup",
+    "config": "setup",
+    "conformance": "conformance",
+    "completion": "setup",
+}
+NAMES = tuple(MODULES)
 
 
 class Commands:
@@ -43,9 +44,9 @@ class Commands:
     def __getitem__(self, name: str) -> Command:
         if name not in NAMES:
             raise KeyError(name)
-        module = __import__(f"{__name__}.{name}", fromlist=["COMMAND"])
-        command: Command = module.COMMAND
-        return command
+        module = __import__(f"{__name__}.{MODULES[name]}", fromlist=["COMMANDS"])
+        commands: tuple[Command, ...] = module.COMMANDS
+        return next(command for command in commands if command.name == name)
 
     def __iter__(self) -> Iterator[str]:
         return iter(NAMES)

@@ -84,3 +84,4 @@ The exit code is 1 if a clause is violated.
     ),
     project=False,
 )
+COMMANDS = (COMMAND,)

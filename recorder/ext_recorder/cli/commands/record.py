@@ -350,3 +350,4 @@ placeholders, so that the cassette can be replayed on another machine.
         QUIET,
     ),
 )
+COMMANDS = (COMMAND,)

@@ -236,3 +236,4 @@ are known to differ in each run need not match unless --exact is given.
     tail="COMMAND",
     options=(HTTP, LISTEN, CONNECT, BIND, *REDACTING, *PLAYING, FAULT, SEED, *COMPARING, ACCEPT_COMMAND, QUIET),
 )
+COMMANDS = (COMMAND,)

@@ -175,3 +175,4 @@ disk; --redact and --redact-except adjust this.
         SPEED,
     ),
 )
+COMMANDS = (COMMAND,)

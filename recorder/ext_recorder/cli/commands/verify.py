@@ -222,3 +222,4 @@ session, in which secrets and local paths are replaced as `record` does.
         *SEVERAL,
     ),
 )
+COMMANDS = (COMMAND,)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ext_recorder.cli.commands import COMMANDS, NAMES
-from ext_recorder.cli.commands.convert import FORMATS
+from ext_recorder.cli.commands.edit import FORMATS
 from ext_recorder.cli.options import FRAMINGS, ORDERS
 from ext_recorder.replay.replay import ORDERS as PLAYED_ORDERS
 from ext_recorder.tools.convert import NAMES as KNOWN_FORMATS

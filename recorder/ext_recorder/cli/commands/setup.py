@@ -1,4 +1,4 @@
-"""`ext-recorder shim`: an executable that records or replays."""
+"""Commands that set up a project: shim, config, completion."""
 
 from __future__ import annotations
 
@@ -25,7 +25,10 @@ if TYPE_CHECKING:
     from ext_recorder.cli import Values
 
 
-def run(values: Values) -> int:
+# --- shim -------------------------------------------------------------------------------------------------------------
+
+
+def _shim(values: Values) -> int:
     """Run the command. Return its exit code."""
     import sys
     from pathlib import Path
@@ -49,7 +52,13 @@ def run(values: Values) -> int:
             raise UsageError("--mode all records: expected the command after `--`")
         words = ["replay", *_options_for(replay.COMMAND, values | {"connect": ()}), str(cassette), "--", *command]
     else:
-        words = ["record", *_options_for(record.COMMAND, values), str(cassette), "--", *shim.located(command, file)]
+        words = [
+            "record",
+            *_options_for(record.COMMAND, values),
+            str(cassette),
+            "--",
+            *shim.located(command, file),
+        ]
     shim.write(file, shim.script(words), force=bool(values["force"]))
     does = known("none" if words[0] == "replay" else mode).help
     sys.stdout.write(f"{file}, with {cassette}: {does}\n")
@@ -68,7 +77,7 @@ def _options_for(other: Command, values: Values) -> list[str]:
     ]
 
 
-COMMAND = Command(
+SHIM_COMMAND = Command(
     "shim",
     "Write an executable that records or replays, for hosts that start a program by its path.",
     """
@@ -102,9 +111,102 @@ In a host written in Go or JavaScript:
 
 FILE contains full paths, so it works in any working directory and with any PATH.
 """,
-    run,
+    _shim,
     arguments=("FILE", "CASSETTE"),
     tail="COMMAND",
     options=(MODE, HTTP, *RECORDING, LISTEN, CONNECT, *PLAYING, MATCH_ENV, ACCEPT_COMMAND, QUIET, FORCE, CONFIG),
     project=False,
 )
+
+
+# --- config -----------------------------------------------------------------------------------------------------------
+
+
+def _config(values: Values) -> int:
+    """Run the command. Return its exit code: 1 without a project file."""
+    import sys
+
+    from ext_recorder.cli.project_file import folders, located, searched, switched_off
+    from ext_recorder.cli.settings import Settings, toml
+
+    file = located(CONFIG_COMMAND, values) if values["config"] else None  # the file that was found, or is named
+    if file is None:
+        names = ", ".join(folder for start in folders(values["CASSETTE"]) for folder in searched(start))
+        sys.stdout.write(f"# no project file{': switched off' if switched_off(values) else f' in {names}'}\n")
+        return 1
+    settings = Settings(file)
+    settings.check()
+    table = " [tool.ext-recorder]" if file.shared else ""
+    sys.stdout.write(f"# {file.path}{table}\n{toml(settings.everywhere)}")
+    for name, inner in settings.by_command.items():
+        sys.stdout.write(f"\n[{name}]\n{toml(inner)}")
+    return 0
+
+
+CONFIG_COMMAND = Command(
+    "config",
+    "Check and print the project file that applies to cassettes.",
+    """
+A project file contains options that a project always uses. It is pyproject.toml, with a table [tool.ext-recorder], or
+ext-recorder.toml, without that header. A key is the name of an option, and applies to each command that has it; a table
+with the name of a command applies to that command only. There are two more keys: cassettes, a list of files and folders
+for commands that accept many cassettes, and command, the program and its arguments for commands that run one.
+
+    ext-recorder config
+    ext-recorder config cassettes/
+    ext-recorder config --config other.toml
+
+The file is searched for in the folder of the cassette and above it, up to the root of the repository (.git) or the home
+directory. A file that belongs to another user is not read. --config FILE, or the variable EXT_RECORDER_CONFIG, names
+another file; the name none disables the project file. Values on the command line take precedence: they are added to
+lists, and replace other values.
+""",
+    _config,
+    arguments=("CASSETTE",),
+    repeats=True,
+    optional=True,
+)
+
+
+# --- completion -------------------------------------------------------------------------------------------------------
+
+
+def _completion(values: Values) -> int:
+    """Run the command. Return its exit code."""
+    import sys
+
+    from ext_recorder.cli.click_app import group
+    from ext_recorder.cli.completion import script
+
+    sys.stdout.write(script(value_of(values, "SHELL"), group()))
+    return 0
+
+
+COMPLETION_COMMAND = Command(
+    "completion",
+    "Print a completion script for bash, zsh or fish.",
+    """
+The script completes commands, options and their choices, cassettes, and the program after `--`. It calls ext-recorder
+for each completion, so it remains correct when ext-recorder is updated.
+
+    ext-recorder completion bash
+    ext-recorder completion zsh
+    ext-recorder completion fish
+
+In ~/.bashrc (bash 4.4 or later):
+
+    eval "$(ext-recorder completion bash)"
+
+In ~/.zshrc, after compinit:
+
+    eval "$(ext-recorder completion zsh)"
+
+In ~/.config/fish/config.fish: `ext-recorder completion fish | source`
+""",
+    _completion,
+    arguments=("SHELL",),
+    project=False,
+)
+
+
+COMMANDS = (SHIM_COMMAND, CONFIG_COMMAND, COMPLETION_COMMAND)
