@@ -12,7 +12,7 @@ from ext_recorder.conformance.target import ENTRIES
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from ext_recorder.conformance.clauses import CheckedClause
+    from ext_recorder.conformance.target import CheckedClause
 
 
 def tables() -> dict[str, str]:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from ext_recorder.conformance.clauses import CheckedClause
+    from ext_recorder.conformance.target import CheckedClause
 
 
 def test_clause(

@@ -16,7 +16,7 @@ from ext_recorder.conformance.raw_host import Violation
 from ext_recorder.conformance.target import Profile, Target
 
 if TYPE_CHECKING:
-    from ext_recorder.conformance.clauses import CheckedClause
+    from ext_recorder.conformance.target import CheckedClause
 
 HERE = Path(__file__).parent
 SOURCE = (HERE / "independent_extension.py").read_text()

@@ -12,16 +12,13 @@ from msgspec import UNSET, Meta, UnsetType, field
 import ext_sdk
 from ext_http.client.errors import ExchangeFailed
 from ext_http.client.response import excerpt, status_line
-from ext_http.client.session import SessionName, Sessions
+from ext_http.client.settings import SessionName, Sessions
 from ext_http.client.url import check as check_url
 from ext_http.request.args import DEFAULT_MAX_BODY, ServerArgs
+from ext_http.request.auth import Secret, resolve_secret
 from ext_http.request.body import Body, GraphqlBody, Values, pairs
-from ext_http.request.secrets import Secret, resolve_secret
 from ext_http.request.send import Headers, PreparedRequest, RequestSpec
-from ext_http.response.expectations import (
-    Expect,
-    check,
-)
+from ext_http.response.expectations import Expect, check
 from ext_http.result import (
     DEFAULT,
     RESERVED,

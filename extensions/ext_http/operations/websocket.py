@@ -22,7 +22,7 @@ import ext_sdk
 from ext_http.client.errors import ExchangeFailed
 from ext_http.client.response import SIZES, decode_text, excerpt, status_line, values_of
 from ext_http.request.args import DEFAULT_MAX_BODY, ServerArgs
-from ext_http.request.secrets import read_file
+from ext_http.request.auth import read_file
 from ext_http.request.send import PreparedRequest, RequestSpec, Upgrade, websocket_headers
 from ext_http.response.expectations import Body, Status, check_body, check_ranges, check_status
 from ext_http.response.header_check import CheckContext

@@ -7,14 +7,16 @@ from typing import Annotated
 from msgspec import UNSET, Meta, UnsetType, field
 
 import ext_sdk
-from ext_http.client.session import SessionName  # noqa: TC001 - msgspec reads it
-from ext_http.client.settings import HttpVersion  # noqa: TC001 - msgspec reads it
+from ext_http.client.settings import (
+    HttpVersion,  # noqa: TC001 - msgspec reads it
+    SessionName,  # noqa: TC001 - msgspec reads it
+)
 from ext_http.host_patterns import check_pattern
+from ext_http.request.auth import FromEnv, Secret  # noqa: TC001 - msgspec reads it
 from ext_sdk.args import Scalar  # noqa: TC001 - msgspec reads it
 
 from .auth import Auth  # noqa: TC001 - msgspec reads it
 from .body import Body, Values  # noqa: TC001 - msgspec reads them
-from .secrets import FromEnv, Secret  # noqa: TC001 - msgspec reads it
 
 DEFAULT_MAX_BODY = 10 * 1024 * 1024  # bytes
 

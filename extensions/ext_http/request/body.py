@@ -10,12 +10,11 @@ from urllib.parse import urlencode
 from msgspec import UNSET, Meta, UnsetType
 
 import ext_sdk
+from ext_http.request.auth import read_file
 from ext_http.response.header_check import header_value_problem
 from ext_sdk.args import Scalar, scalar_text
 from ext_sdk.core.redaction.secret_names import looks_secret
 from ext_sdk.expect.check import Json  # noqa: TC001 - msgspec reads it
-
-from .secrets import read_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

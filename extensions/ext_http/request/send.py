@@ -17,11 +17,11 @@ from msgspec import UNSET
 import ext_sdk
 from ext_http.client.errors import ExchangeFailed, Refused
 from ext_http.client.response import excerpt, status_line
-from ext_http.client.session import Sessions
-from ext_http.client.settings import RECORDER, Proxy, Settings, Tls
+from ext_http.client.settings import RECORDER, Proxy, Sessions, Settings, Tls
 from ext_http.client.url import Guard, host_is_literal, join, normalized, parse, raw_target
 from ext_http.config import HttpConfig
 from ext_http.mock.registry import Mocks
+from ext_http.request.auth import read_pem, resolve_secret, resolve_value
 from ext_http.response.events import EventParser
 from ext_http.response.header_check import header_value_problem
 from ext_sdk.core.redaction.secret_names import looks_secret
@@ -30,7 +30,6 @@ from ext_sdk.files import Workdir, os_errors
 
 from .auth import Credentials, credentials_for
 from .body import EncodedBody, encode
-from .secrets import read_pem, resolve_secret, resolve_value
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence

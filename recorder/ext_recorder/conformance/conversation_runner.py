@@ -9,14 +9,14 @@ from ext_sdk.core.text import cut
 from ext_sdk.core.wire.json_codec import dumps
 from ext_sdk.core.wire.json_pointer import MISSING, resolve
 
-from .conversation_steps import Await, AwaitAnswer, EndInput, Ends, Send, SendBytes, Unanswered
+from .conversations import Await, AwaitAnswer, EndInput, Ends, Send, SendBytes, Unanswered
 from .peer import Exchange
 from .raw_host import QUIET_SECONDS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from .conversation_steps import ExpectedValue, Session
+    from .conversations import ExpectedValue, Session
     from .peer import Call, ReceivedMessage, SessionEndpoint
 
 _SHOWN_CHARS = 200

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 
 from ext_recorder.cassette.events import Data
 from ext_recorder.cassette.header import Header
+from ext_recorder.conformance.conversations import CONVERSATIONS
+from ext_recorder.conformance.target import CheckedClause
 from ext_recorder.errors import RecorderError
 from ext_recorder.protocols.dialect import DIALECTS
 from ext_recorder.protocols.rules import rules_of
 from ext_recorder.tools.lint import Linter
 
-from .clauses import CheckedClause
 from .conversation_runner import ConversationRunner
-from .conversations import CONVERSATIONS
 from .raw_host import TIMEOUT_SECONDS
 
 if TYPE_CHECKING:

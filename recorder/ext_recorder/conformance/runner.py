@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ext_recorder.batch.pool import Progress, cores
 from ext_recorder.batch.reports import Case, junit, readable, write
+from ext_recorder.conformance.conversations import CONVERSATIONS
 from ext_recorder.errors import UsageError
 from ext_recorder.messages.differences import Problem
 from ext_recorder.sockets.address import Address
 from ext_sdk.core.wire.json_codec import dumps
 
 from .checks import CLAUSES
-from .conversations import CONVERSATIONS
 from .peer import ChildUnderTest
 from .protocol_clauses import clauses_of, run_conversation
 from .raw_host import TIMEOUT_SECONDS, NotApplicable, Violation
@@ -28,7 +28,7 @@ from .target import Profile, Target, read_profile
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from .clauses import CheckedClause
+    from ext_recorder.conformance.target import CheckedClause
 
 GEVALS = "gevals"
 EXIT_VIOLATIONS = 1

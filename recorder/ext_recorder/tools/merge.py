@@ -25,9 +25,8 @@ from ext_recorder.messages.json_values import content_hash
 from ext_recorder.messages.matcher import MessageComparison
 from ext_recorder.messages.open_calls import CallTracker
 from ext_recorder.messages.redaction import PLACEHOLDER
+from ext_recorder.tools.trim import MessageFilter
 from ext_sdk.core.wire.framing import FRAMINGS
-
-from .selection import MessageFilter
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

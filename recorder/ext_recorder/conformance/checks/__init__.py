@@ -5,7 +5,7 @@ A failed check raises Violation. All checks test extensions: those in `host_beha
 
 from __future__ import annotations
 
-from ext_recorder.conformance.clauses import REGISTERED
+from ext_recorder.conformance.target import REGISTERED
 
 from . import errors, execute, host_behaviour, initialize, messages
 

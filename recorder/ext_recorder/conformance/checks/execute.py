@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ext_recorder.conformance.clauses import clauses_of_section
 from ext_recorder.conformance.raw_host import NotApplicable, Violation, json_object, text
-from ext_recorder.conformance.target import error_code, result_of, still_serves
+from ext_recorder.conformance.target import clauses_of_section, error_code, result_of, still_serves
 
 if TYPE_CHECKING:
     from ext_recorder.conformance.raw_host import Host

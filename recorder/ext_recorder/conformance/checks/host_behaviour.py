@@ -14,9 +14,8 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ext_recorder.conformance.clauses import clauses_of_section
 from ext_recorder.conformance.raw_host import READ_BYTES, NotApplicable, Violation, json_object, text
-from ext_recorder.conformance.target import PROTOCOL_VERSION, error_code, result_of, still_serves
+from ext_recorder.conformance.target import PROTOCOL_VERSION, clauses_of_section, error_code, result_of, still_serves
 
 from .errors import error_after
 from .execute import ended

@@ -5,9 +5,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from ext_recorder.conformance.clauses import clauses_of_section
 from ext_recorder.conformance.raw_host import NotApplicable, Violation, json_object, text
-from ext_recorder.conformance.target import PROTOCOL_VERSION, error_code, still_serves
+from ext_recorder.conformance.target import PROTOCOL_VERSION, clauses_of_section, error_code, still_serves
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -6,9 +6,8 @@ import json
 from time import monotonic
 from typing import TYPE_CHECKING
 
-from ext_recorder.conformance.clauses import clauses_of_section
 from ext_recorder.conformance.raw_host import Violation
-from ext_recorder.conformance.target import PROTOCOL_VERSION, error_code, result_of, still_serves
+from ext_recorder.conformance.target import PROTOCOL_VERSION, clauses_of_section, error_code, result_of, still_serves
 
 from .execute import ended
 

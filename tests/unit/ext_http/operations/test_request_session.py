@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from ext_http.client.session import Sessions
+from ext_http.client.settings import Sessions
 from ext_http.operations.request import SessionArgs, session
 from ext_sdk import InvalidArgs
 from ext_sdk.server.validation import validate

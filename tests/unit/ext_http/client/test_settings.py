@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ext_http.client.response import Response
-from ext_http.client.session import MAX_COOKIES, CookieJar
+from ext_http.client.settings import MAX_COOKIES, CookieJar
 
 
 def setting(url: str, *cookies: str) -> Response:
