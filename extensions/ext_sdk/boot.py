@@ -3,7 +3,7 @@
 A host first waits for the manifest, and for nothing else. So the manifest is prepared (`ext-sdk prepare`),
 and until the response is sent nothing is imported but the wire and the check of a configuration: no operation, no
 schema library, and `re` only for a configuration with a value that has a pattern. The server responds to all other
-first lines.
+first lines. The same holds for `serve`, with the prepared tools instead of the manifest.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import sys
 
 from ext_sdk.core.stdio import PeerGone, Stdio
 from ext_sdk.core.wire.errors import MessageError
-from ext_sdk.core.wire.json_codec import loads, quote
+from ext_sdk.core.wire.json_codec import loads
 from ext_sdk.core.wire.jsonrpc import Request, parse
 
 from .core import gevals_spec
@@ -23,6 +23,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from .definition import Definition
+    from .server.server import Adapter, Server
+    from .server.serving import Serving, Tools
+
+USAGE_ERROR = 2
 
 # Libraries import these names from a module that imports `inspect` and much else, although `typing` has them.
 BACKPORTS = {"typing_extensions": dict.fromkeys(("NotRequired", "Required", "Self", "get_type_hints"), "typing")}
@@ -55,7 +59,7 @@ def serve(target: str) -> int:
     package = sys.modules[module.partition(".")[0]]
     prepared = os.path.join(package.__path__[0], gevals_spec.MANIFEST_FILE)  # noqa: PTH118  (no pathlib here)
     arguments = sys.argv[1:]
-    for_host = not _called_by_a_person(arguments)
+    for_host = _serving(arguments) is not None or not _called_by_a_person(arguments)
     code = run(load, arguments, prepared, target)
     if for_host:
         _exit(code)
@@ -65,6 +69,15 @@ def serve(target: str) -> int:
 def _called_by_a_person(arguments: Sequence[str]) -> bool:
     """Return True for arguments, or a terminal as stdin."""
     return bool(arguments) or os.isatty(0)
+
+
+def _serving(arguments: Sequence[str]) -> Serving | None:
+    """Return the options of `serve`; None for another command line, or one that the complete parser must read."""
+    if arguments[:1] != ["serve"]:
+        return None
+    from .server.serving import Serving
+
+    return Serving.read(arguments[1:])
 
 
 def _exit(code: int) -> None:
@@ -100,40 +113,152 @@ def run(load: Callable[[], Definition], arguments: Sequence[str], prepared: str 
     Returns:
         The exit code.
     """
+    if serving := _serving(arguments):
+        return _run_protocol(load, serving, prepared, target)
     if _called_by_a_person(arguments):
         from ext_sdk.server.cli import main
 
-        return main(load(), arguments)
+        return main(load(), arguments, lambda serving: _run_protocol(load, serving, prepared, target))
+    stdio = _claim()
+    try:
+        received, eof = _first_line(stdio)
+        manifest_sent = prepared is not None and _answer_initialize(stdio, received, prepared)
+        definition = load()
+        from .server.gevals import GevalsAdapter
+
+        return _serve(definition, stdio, GevalsAdapter, received, eof, answered=manifest_sent, target=target)
+    except (PeerGone, KeyboardInterrupt):
+        return 1  # nothing was started that needs a cleanup
+
+
+def _run_protocol(load: Callable[[], Definition], serving: Serving, prepared: str | None, target: str) -> int:
+    """Serve the client of another protocol than gevals; see `run`."""
+    from .server.serving import ServingError
+
+    file = os.path.join(os.path.dirname(prepared), gevals_spec.TOOLS_FILE) if prepared else ""  # noqa: PTH118, PTH120
+    stdio = _claim()
+    try:
+        config = _config(serving)
+        content = _read(file) if os.path.exists(file) else b""  # noqa: PTH110
+        definition = None if content else load()
+        tools = _tools(content, definition)
+        tools.select(serving)
+        if (notice := tools.notice()) and serving.protocol != "gassist":  # whose engine reads stderr as messages
+            os.write(2, f"ext-{tools.name}: {notice}\n".encode())
+        received, eof = _first_line(stdio)
+        valid = not config or (prepared is not None and _is_certainly_valid(config, prepared))
+        answered = valid and _answer_client(stdio, received, tools)
+        definition = definition or load()
+        adapter = _adapter(serving, tools)
+        return _serve(definition, stdio, adapter, received, eof, answered=answered, target=target, config=config)
+    except (PeerGone, KeyboardInterrupt):
+        return 1
+    except ServingError as error:
+        os.write(2, f"{os.path.basename(sys.argv[0])} serve: {error}\n".encode("utf-8", "backslashreplace"))  # noqa: PTH119
+        return USAGE_ERROR
+
+
+def _config(serving: Serving) -> object:
+    """Return the configuration; None for the defaults. Raises ServingError."""
+    from .server.serving import ServingError
+
+    if not serving.config:
+        return None
+    try:
+        return loads(serving.config)
+    except MessageError as error:
+        raise ServingError(f'--config: expected an object of JSON, as \'{{"name": "value"}}\': {error}') from error
+
+
+def _tools(content: bytes, definition: Definition | None) -> Tools:
+    """Return the prepared tools, or, if there are none, those of the extension."""
+    from .server.serving import Tools
+
+    if definition is not None:
+        from .server.mcp import build_tools
+
+        content = build_tools(definition)
+    return Tools(content)
+
+
+def _adapter(serving: Serving, tools: Tools) -> Callable[[Server], Adapter]:
+    """Return the adapter of the protocol."""
+    from .server.mcp import McpAdapter
+
+    return lambda server: McpAdapter(server, serving, tools)
+
+
+def _claim() -> Stdio:
+    """Return the descriptors of the host's messages. Signals end the process until the server handles them."""
     stdio = Stdio.claim()
     if TYPE_CHECKING:
         import signal as _signal
     else:
         import _signal  # `signal` imports `enum`
-    for number in (_signal.SIGTERM, _signal.SIGHUP):  # until the server handles them: nothing needs a cleanup yet
+    for number in (_signal.SIGTERM, _signal.SIGHUP):  # nothing needs a cleanup yet
         _signal.signal(number, lambda *_: os._exit(0))
+    return stdio
+
+
+def _first_line(stdio: Stdio) -> tuple[bytes, bool]:
+    """Return what was received up to the first line feed or more, and True at the end of the input."""
+    received, eof = b"", False
+    while b"\n" not in received and not eof:
+        data = stdio.read()
+        received, eof = received + data, not data
+    return received, eof
+
+
+def _serve(
+    definition: Definition,
+    stdio: Stdio,
+    adapter: Callable[[Server], Adapter],
+    received: bytes,
+    eof: bool,
+    *,
+    answered: bool,
+    target: str,
+    config: object = None,
+) -> int:
+    """Run the server, and return its exit code.
+
+    Args:
+        received: what was read already; `eof` if nothing follows.
+        answered: the first message has its response.
+        target: see `run`.
+    """
+    from .core.redaction.redactor import Redactor
+    from .core.redaction.secret_names import secret_variables
+    from .core.wire.errors import RpcError
+    from .server.server import InitialIO, Server
+    from .server.serving import ServingError
+
+    def compare() -> str:
+        from .prepare import stale_warning
+
+        return stale_warning(target)
+
     try:
-        received, eof = b"", False  # up to the first line feed
-        while b"\n" not in received and not eof:
-            data = stdio.read()
-            received, eof = received + data, not data
-        manifest_sent = prepared is not None and _answer_initialize(stdio, received, prepared)
-        definition = load()
-        from .core.redaction.redactor import Redactor
-        from .core.redaction.secret_names import secret_variables
-        from .server.gevals import GevalsAdapter
-        from .server.server import InitialIO, Server
+        server = Server(definition, stdio, Redactor(secret_variables(os.environ)), adapter, config)
+    except RpcError as error:  # of `--config`
+        raise ServingError(error.message) from error
+    return server.run(InitialIO(received, manifest_sent=answered, eof=eof, compare=compare if target else None))
 
-        def compare() -> str:
-            from .prepare import stale_warning
 
-            return stale_warning(target)
+def _answer_client(stdio: Stdio, received: bytes, tools: Tools) -> bool:
+    """Respond to the first line from the prepared tools, if it is certainly a valid request that begins a session."""
+    from .server.serving import encoded_id, first_result
 
-        server = Server(definition, stdio, Redactor(secret_variables(os.environ)), GevalsAdapter)
-        return server.run(
-            InitialIO(received, manifest_sent=manifest_sent, eof=eof, compare=compare if target else None)
-        )
-    except (PeerGone, KeyboardInterrupt):
-        return 1  # nothing was started that needs a cleanup
+    try:
+        request = parse(received.partition(b"\n")[0])
+    except MessageError:
+        return False
+    if not isinstance(request, Request) or (id := encoded_id(request.id)) is None:
+        return False
+    if (result := first_result(request, tools)) is None:
+        return False
+    stdio.write(b'{"jsonrpc":"2.0","id":' + id + b',"result":' + result.encode() + b"}\n")
+    return True
 
 
 def _answer_initialize(stdio: Stdio, received: bytes, prepared: str) -> bool:
@@ -157,13 +282,9 @@ def _answer_initialize(stdio: Stdio, received: bytes, prepared: str) -> bool:
     config = params.get("config")
     if not (config is None or config == {} or _is_certainly_valid(config, prepared)):
         return False
-    id = request.id
-    # Hosts count, or use short names; another id needs an encoder, or may be too long.
-    if isinstance(id, int) and -(2**63) <= id < 2**63:
-        encoded = b"%d" % id
-    elif isinstance(id, str) and len(id) <= 100:
-        encoded = quote(id).encode("utf-8", "backslashreplace")
-    else:
+    from .server.serving import encoded_id
+
+    if (encoded := encoded_id(request.id)) is None:
         return False
     stdio.write(b'{"jsonrpc":"2.0","id":' + encoded + b',"result":' + manifest + b"}\n")
     return True

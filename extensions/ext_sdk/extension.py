@@ -12,6 +12,18 @@ from .operation import Function, Operation
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
+    from typing import TypedDict, Unpack
+
+    class Declared(TypedDict, total=False):
+        """Declaration of an operation; see Operation."""
+
+        outputs: Mapping[str, str]
+        title: str
+        read_only: bool
+        destructive: bool
+        idempotent: bool
+        open_world: bool
+
 
 F = TypeVar("F", bound=Function)
 
@@ -20,7 +32,7 @@ class Extension(Definition):
     """Extension: a definition, with the methods to add operations and to run it."""
 
     def operation(
-        self, name: str = "", *, example: dict[str, object] | None = None, outputs: Mapping[str, str] | None = None
+        self, name: str = "", *, example: dict[str, object] | None = None, **declared: Unpack[Declared]
     ) -> Callable[[F], F]:
         """Decorate a function to make it an operation.
 
@@ -30,7 +42,8 @@ class Extension(Definition):
         Args:
             name: as users write it. Default: the function's name with `-` for `_`.
             example: arguments for the reference page; a test runs them.
-            outputs: descriptions of the outputs by name; see Operation.
+            declared: descriptions of its `outputs`, its `title`, and its effects: `read_only`, `destructive`,
+                `idempotent`, `open_world`; see Operation.
 
         Raises:
             ValueError: the name is taken.
@@ -41,7 +54,7 @@ class Extension(Definition):
 
         def register(function: F) -> F:
             own_name = name or function.__name__.strip("_").replace("_", "-")
-            self.add(Operation(own_name, function, example, outputs=outputs))
+            self.add(Operation(own_name, function, example, **declared))
             return function
 
         return register

@@ -46,24 +46,36 @@ class Operation:
         same_as: the operation that this is an alias of; pages and `--help` list it separately.
         outputs: descriptions of the outputs by name, for pages, clients of MCP and `ext-host lint`. A name that ends
             with `?` is not always present; `NAME` is an output that the caller names. None: not declared.
+        title: name for people; default: the name in words.
+        read_only: it changes nothing outside of the extension.
+        destructive: it may change or delete what exists; `serve` then offers it only if `--allow` names it. Default:
+            True unless it is read-only. False: it only adds.
+        idempotent: a second call with the same arguments changes nothing more.
+        open_world: it may communicate with anything, such as other machines. False: it only uses what it is given, such
+            as files of the workdir, or its own state.
         on_invalid: `on_invalid(refusal, context)`, called before the operation fails because its arguments can't be
             used; for operations whose failure has consequences.
 
     Raises:
         TypeError: the function can't be an operation, or has no docstring.
-        ValueError: the name has other characters than letters, digits, - and _.
+        ValueError: the name has other characters than letters, digits, - and _; or it is read-only and destructive.
     """
 
     __slots__ = (
         "_marks",
         "args_type",
         "description",
+        "destructive",
         "example",
         "function",
+        "idempotent",
         "name",
         "on_invalid",
+        "open_world",
         "outputs",
+        "read_only",
         "same_as",
+        "title",
     )
 
     def __init__(
@@ -75,6 +87,11 @@ class Operation:
         same_as: str = "",
         outputs: Mapping[str, str] | None = None,
         on_invalid: Callable[[InvalidArgs, Context], None] | None = None,
+        title: str = "",
+        read_only: bool = False,
+        destructive: bool | None = None,
+        idempotent: bool = False,
+        open_world: bool = True,
     ) -> None:
         self.name = name
         if not NAME.fullmatch(name):
@@ -88,6 +105,13 @@ class Operation:
         self.same_as = same_as
         self.outputs = outputs
         self.on_invalid = on_invalid
+        if read_only and destructive:
+            raise ValueError(f"operation {name!r}: read_only and destructive contradict each other; give one of them")
+        self.title = title or name.replace("-", " ").replace("_", " ").capitalize()
+        self.read_only = read_only
+        self.destructive = not read_only if destructive is None else destructive
+        self.idempotent = idempotent or read_only
+        self.open_world = open_world
         self._marks: Marks | None = None
         if not self.description and sys.flags.optimize < 2:  # -OO removes docstrings
             raise TypeError(f"operation {name!r} needs a docstring: users read it in the manifest")

@@ -1,8 +1,9 @@
-"""Prepared files of an extension: its manifest, the early check of its configuration, and the outputs of operations.
+"""Prepared files of an extension: its manifest, the early check of its configuration, outputs and tools.
 
     ext-sdk prepare ext_shell.extension:extension
 
-With them the extension responds to `initialize` before it imports anything. The schema differs from that of
+With them the extension responds to `initialize` before it imports anything, over gevals from the manifest, and over
+other protocols (`serve`) from the tools. The schema differs from that of
 `server.schema`, which hosts read: every configuration that it accepts must be valid (see `server.config_check`), and it
 accepts nothing if the types of the class do not show that.
 """
@@ -19,9 +20,10 @@ from typing import TYPE_CHECKING
 
 from msgspec import inspect
 
-from ext_sdk.core.gevals_spec import CONFIG_FILE, MANIFEST_FILE, OUTPUTS_FILE
+from ext_sdk.core.gevals_spec import CONFIG_FILE, MANIFEST_FILE, OUTPUTS_FILE, TOOLS_FILE
 from ext_sdk.core.wire.json_codec import dumps
 from ext_sdk.server.manifest import build_manifest
+from ext_sdk.server.mcp import build_tools
 
 from .definition import Definition
 from .duration import Duration
@@ -108,7 +110,8 @@ def prepared(target: str) -> dict[Path, bytes]:
     operations = extension.operations.items()
     if outputs := {name: operation.outputs for name, operation in operations if operation.outputs is not None}:
         values[OUTPUTS_FILE] = outputs
-    return {folder / name: dumps(value).encode() + b"\n" for name, value in values.items()}
+    files = {folder / name: dumps(value).encode() + b"\n" for name, value in values.items()}
+    return files | {folder / TOOLS_FILE: build_tools(extension)}
 
 
 def _folder(target: str) -> Path:

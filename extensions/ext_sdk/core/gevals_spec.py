@@ -39,11 +39,13 @@ ERROR_NAMES = {
     REQUIREMENT_NOT_MET: "Requirement not met",
 }
 
-# Files of an extension's package, each one line of JSON, which `ext_sdk.prepare` writes. It responds to INITIALIZE from
-# the manifest, and the schema of the configuration (see `server.config_check`); `ext-host lint` reads the outputs.
+# Files of an extension's package, which `ext_sdk.prepare` writes. It responds to INITIALIZE from the manifest, and the
+# schema of the configuration (see `server.config_check`); `ext-host lint` reads the outputs. `serve` responds in other
+# protocols from the tools, which have a line for each operation (see `server.serving`).
 MANIFEST_FILE = "manifest.json"
 CONFIG_FILE = "config-schema.json"
 OUTPUTS_FILE = "outputs.json"
+TOOLS_FILE = "tools.ndjson"
 
 # Where a message names something of the machine it was sent on: {method: {binding: JSON pointer}}. A recorder
 # sets these apart, so that a session recorded in one directory plays in another (Execute, `context.workdir`).

@@ -30,10 +30,11 @@ from .line_limit import printable
 from .manifest import build_manifest
 from .schema import branches_of, params_schema, properties_of
 from .server import InitialIO, Server
+from .serving import PROTOCOLS, Serving
 from .session import Session
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from ext_sdk.args import Schema
     from ext_sdk.definition import Definition
@@ -47,11 +48,12 @@ INTERRUPTED = 130  # the convention of shells: 128 and the number of SIGINT
 _OF_THE_CALLER = (gevals_spec.INVALID_PARAMS, gevals_spec.METHOD_NOT_FOUND)
 
 
-def main(extension: Definition, arguments: Sequence[str]) -> int:
+def main(extension: Definition, arguments: Sequence[str], serve: Callable[[Serving], int]) -> int:
     """Run the command line for a person.
 
     Args:
         arguments: of the command line, without the program's name; none means that stdin is a terminal.
+        serve: runs the command `serve`, and returns the exit code.
 
     Returns:
         The exit code: 0, FAILURE of an operation, USAGE_ERROR, or INTERRUPTED.
@@ -61,7 +63,7 @@ def main(extension: Definition, arguments: Sequence[str]) -> int:
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # characters that a terminal can't show
     try:
-        code = _serve(extension, _parser(extension, program), arguments)
+        code = _run(extension, _parser(extension, program), arguments, serve)
         sys.stdout.flush()
     except KeyboardInterrupt:
         return INTERRUPTED
@@ -76,7 +78,12 @@ def main(extension: Definition, arguments: Sequence[str]) -> int:
     return code
 
 
-def _serve(extension: Definition, parser: argparse.ArgumentParser, arguments: Sequence[str]) -> int:
+def _run(
+    extension: Definition,
+    parser: argparse.ArgumentParser,
+    arguments: Sequence[str],
+    serve: Callable[[Serving], int],
+) -> int:
     if not arguments:
         parser.print_help()
         return 0
@@ -94,6 +101,9 @@ def _serve(extension: Definition, parser: argparse.ArgumentParser, arguments: Se
     if chosen.manifest:
         print(dumps(build_manifest(extension)))
         return 0
+    if chosen.command == "serve":
+        options = {"allow": chosen.allow, "deny": chosen.deny, "workdir": chosen.workdir}
+        return serve(Serving(chosen.protocol, **options, config=chosen.config or ""))
     config = _json(chosen.config, "--config") if chosen.config else {}
     if chosen.command == "call":
         return _call(extension, chosen, config)
@@ -163,6 +173,39 @@ def _parser(extension: Definition, program: str) -> argparse.ArgumentParser:
     export.add_argument("--protocol", required=True, choices=EXPORTS, help="the protocol of the host")
     export.add_argument("folder", metavar="DIR", help="the folder to write, created if missing")
     export.add_argument("--config", metavar="JSON", help=argparse.SUPPRESS, default=argparse.SUPPRESS)
+    serve = commands.add_parser(
+        "serve",
+        prog=f"{program} serve",
+        help="serve the operations over another protocol",
+        description="Serve the operations on stdin and stdout over another protocol than gevals: `mcp` is the Model "
+        "Context Protocol, in which each operation is a tool. Operations that may change or delete what exists are "
+        "only served if --allow names them.",
+        epilog=serve_text(extension, program),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    serve.add_argument("--protocol", required=True, choices=PROTOCOLS)
+    serve.add_argument(
+        "--allow",
+        action="append",
+        default=[],
+        metavar="NAMES",
+        help="operations that are served although they may destroy something: names, or patterns with *, separated by "
+        "commas; may be repeated",
+    )
+    serve.add_argument(
+        "--deny",
+        action="append",
+        default=[],
+        metavar="NAMES",
+        help="operations that are not served, in the same form; an exact name in --allow counts more than a pattern",
+    )
+    serve.add_argument(
+        "--workdir",
+        default="",
+        metavar="DIR",
+        help="working directory (default: the first root of an MCP client that has roots, else the current directory)",
+    )
+    serve.add_argument("--config", metavar="JSON", help="configuration", default=argparse.SUPPRESS)
     return parser
 
 
@@ -320,6 +363,28 @@ def operations_text(extension: Definition, program: str) -> str:
             f"  {program} call {first} --describe",
             f"  {_typed(example, program) if example else f'{program} call {first}'}",
             f"  {program} --manifest",
+        ]
+    )
+
+
+def serve_text(extension: Definition, program: str) -> str:
+    """Return which operations `serve` offers, and examples."""
+    known = [operation for operation in extension.operations.values() if not operation.same_as]
+    free = [operation.name for operation in known if not operation.destructive]
+    others = [operation.name for operation in known if operation.destructive]
+    lists = (("served", free), ("served with --allow", others))
+    lines = []
+    for title, names in lists:
+        lines += textwrap.wrap(f"{title}: {', '.join(names) or 'none'}", WIDTH, subsequent_indent="  ")
+    example = others[0] if others else "NAME"
+    return "\n".join(
+        [
+            *lines,
+            "",
+            "examples:",
+            f"  {program} serve --protocol mcp --allow {example}",
+            f"  {program} serve --protocol mcp --allow '*' --workdir /path/of/project",
+            f"  {program} serve --protocol mcp --deny '*' --allow {','.join((*free, *others)[:2])}",
         ]
     )
 

@@ -95,11 +95,11 @@ class Calls:
         now = time.monotonic()
         return [call for call in self.unclaimed() if call.answer_deadline <= now] if self._running else []
 
-    def milliseconds_left(self) -> int | None:
-        """Return the time until the next call is late, for poll(); None if none will be."""
-        if not self._running:
+    def milliseconds_left(self, other: float = NEVER) -> int | None:
+        """Return the time until the next call is late, or another deadline passes, for poll(); None if none will be."""
+        if not self._running and other == NEVER:
             return None
-        deadline = min([call.answer_deadline for call in self.unclaimed()], default=NEVER)
+        deadline = min([other, *(call.answer_deadline for call in self.unclaimed())])
         if deadline == NEVER:
             return None
         return int(min(max(0.0, deadline - time.monotonic()) * 1000 + 1, LONGEST_WAIT_MILLISECONDS))
@@ -229,6 +229,7 @@ class Adapter:
     """
 
     framing = gevals_spec.FRAMING
+    deadline = NEVER  # on the monotonic clock; then the loop calls `expired`
 
     def __init__(self, server: Server) -> None:
         self.server = server
@@ -249,13 +250,14 @@ class Adapter:
             self.server.write(self.error(error.id, RpcError(error.code, str(error))))
             return
         if isinstance(message, Request):
-            self._answer(message, payload)
+            self.answer(message, payload)
         elif isinstance(message, Notification):
             self.notification(message)
         elif isinstance(message, Response) or not isinstance(message, list):
             self.response(message)
 
-    def _answer(self, request: Request, payload: bytes) -> None:
+    def answer(self, request: Request, payload: bytes) -> None:
+        """Handle a request; an exception becomes its error response."""
         id: Id = request.id
         try:
             if not id_fits(id):
@@ -286,6 +288,12 @@ class Adapter:
 
     def junk(self, junk: Junk) -> None:
         """Handle bytes that are not a frame."""
+
+    def expired(self) -> None:
+        """Handle that `deadline` has passed; set a later one, or NEVER."""
+
+    def end_of_input(self) -> None:
+        """Handle that the host will send nothing more; called after its last message."""
 
     def result(self, call: Call, result: Result) -> bytes:
         """Return the messages for a call that has ended, as frames."""
@@ -370,7 +378,7 @@ class Server:
         poll.register(self._wakeup.descriptor, select.POLLIN)
         self._handle_received()
         while not self._ending and (self._reading or self.calls):
-            ready = dict(poll.poll(self.calls.milliseconds_left()))
+            ready = dict(poll.poll(self.calls.milliseconds_left(self._adapter.deadline)))
             if self._stdio.output in ready:
                 self._peer_gone = True
                 return
@@ -385,14 +393,19 @@ class Server:
                     self._decoder.receive_data(data)
                     self._handle_received()
                 else:
-                    self._end_of_input()
                     poll.unregister(self._stdio.input)
+                    self._end_of_input()
                     self._handle_received()
-            for call in self.calls.late():  # respond, and stop the operation
-                call.context.deadline.stopped.set()
-                text = f"the operation did not end within its {call.answer_seconds:g} s; it was stopped"
-                error = RpcError(gevals_spec.TIMEOUT, f"{call.operation.name}: {text}")
-                self._respond(call, self._adapter.error(call.id, error), given_up=True)
+            self._enforce_deadlines()
+
+    def _enforce_deadlines(self) -> None:
+        if self._adapter.deadline <= time.monotonic():
+            self._adapter.expired()
+        for call in self.calls.late():  # respond, and stop the operation
+            call.context.deadline.stopped.set()
+            text = f"the operation did not end within its {call.answer_seconds:g} s; it was stopped"
+            error = RpcError(gevals_spec.TIMEOUT, f"{call.operation.name}: {text}")
+            self._respond(call, self._adapter.error(call.id, error), given_up=True)
 
     def _end_of_input(self) -> None:
         """Stop reading. Running calls still get their responses (gevals 0.0.1, "One-Shot Mode").
@@ -410,6 +423,8 @@ class Server:
                 self._adapter.receive(frame.payload)
             else:
                 self._adapter.junk(frame)
+        if not self._reading:
+            self._adapter.end_of_input()
 
     # What adapters call
 

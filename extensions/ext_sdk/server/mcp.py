@@ -1,0 +1,446 @@
+"""The Model Context Protocol over stdio: operations are tools. Revisions with a handshake, and 2026-07-28 without one.
+
+A failed operation is a result with `isError`, as are arguments that its schema refuses: a model reads these, and tries
+again. Errors of JSON-RPC are for requests that no model writes.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from ext_sdk.args import rules_text
+from ext_sdk.core.gevals_spec import INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND
+from ext_sdk.core.text import LONGEST_NAME, suggest
+from ext_sdk.core.wire.errors import RpcError
+from ext_sdk.core.wire.json_codec import dumps, loads
+from ext_sdk.core.wire.jsonrpc import ErrorResponse, Notification, Request, Response, encode
+
+from .line_limit import id_fits
+from .manifest import extract_definitions
+from .schema import params_schema
+from .server import Adapter
+from .serving import (
+    ADDITIVE,
+    CAPABILITIES_KEY,
+    DESTRUCTIVE,
+    HANDSHAKE_VERSIONS,
+    MODERN_VERSIONS,
+    READ_ONLY,
+    VERSION_KEY,
+    first_result,
+)
+from .session import NEVER, shown
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from ext_sdk.args import Schema
+    from ext_sdk.core.wire.errors import Id
+    from ext_sdk.definition import Definition
+    from ext_sdk.operation import Operation
+    from ext_sdk.result import Result
+
+    from .server import InitialIO, Server
+    from .serving import Serving, Tools
+    from .session import Call
+
+LOG_LEVEL_KEY = "io.modelcontextprotocol/logLevel"
+SERVER_KEY = "io.modelcontextprotocol/serverInfo"
+UNSUPPORTED_VERSION = -32022
+
+# Levels of RFC 5424, which MCP uses, by weight; of these the SDK's logs use four.
+LEVELS = ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency")
+NO_LOGS = len(LEVELS)
+DEFAULT_LEVEL = LEVELS.index("info")  # until the client sets one
+
+STRUCTURED_SINCE = HANDSHAKE_VERSIONS.index("2025-06-18")  # results with structuredContent, tools with outputSchema
+ANNOTATED_SINCE = HANDSHAKE_VERSIONS.index("2025-03-26")  # tools with annotations
+TOOLS_TTL_MILLISECONDS = 3_600_000  # the tools of a process do not change
+ROOTS_SECONDS = 5.0  # for a client to list its roots, after which calls use the current directory
+
+INSTRUCTIONS = (
+    "{}. Relative paths start at the first root of the client, or at the directory that the server was started with. "
+    "`as: NAME` keeps the outputs of a call; later arguments refer to them by ${{NAME.key}}."
+)
+
+
+def build_tools(extension: Definition) -> bytes:
+    """Return the operations of an extension as tools, without aliases: lines of JSON, first the head."""
+    operations = [operation for operation in extension.operations.values() if not operation.same_as]
+    server: Schema = {"name": f"ext-{extension.name}", "version": extension.version}
+    if extension.description:
+        server["description"] = extension.description
+    described: Schema = {
+        "capabilities": {"tools": {}, "logging": {}},
+        "serverInfo": server,
+        "instructions": INSTRUCTIONS.format(extension.description.rstrip(".") or f"Operations of {extension.name}"),
+    }
+    discovered: Schema = {
+        "resultType": "complete",
+        "supportedVersions": [*MODERN_VERSIONS, *reversed(HANDSHAKE_VERSIONS)],
+        **{name: described[name] for name in ("capabilities", "instructions")},
+        "ttlMs": TOOLS_TTL_MILLISECONDS,
+        "cacheScope": "private",
+        "_meta": {SERVER_KEY: server},
+    }
+    head = {
+        "name": extension.name,
+        "version": extension.version,
+        "description": extension.description,
+        "operations": {operation.name: _effect(operation) for operation in operations},
+        "aliases": {alias.name: alias.same_as for alias in extension.operations.values() if alias.same_as},
+        "initialize": dumps(described)[1:],  # the first member is the version
+        "discover": dumps(discovered),
+    }
+    return b"".join(dumps(value).encode() + b"\n" for value in (head, *map(_tool, operations)))
+
+
+def _effect(operation: Operation) -> str:
+    if operation.read_only:
+        return READ_ONLY
+    return DESTRUCTIVE if operation.destructive else ADDITIVE
+
+
+def _tool(operation: Operation) -> Schema:
+    """Return an operation as a tool.
+
+    Model providers refuse tools whose schema has alternatives at its root, so these are a sentence of the description;
+    calls are checked in any case. A failure may lack outputs, so the schema of results requires none.
+    """
+    declared = {name.rstrip("?"): text for name, text in (operation.outputs or {}).items() if name.rstrip("?") != "NAME"}
+    outputs: Schema = {"type": "object", "additionalProperties": {"type": "string"}}
+    if declared:
+        outputs["properties"] = {name: {"type": "string", "description": text} for name, text in declared.items()}
+    rules = rules_text(operation.args_type)
+    schema = {
+        key: value for key, value in params_schema(operation.args_type).items() if key not in {"oneOf", "anyOf", "not"}
+    }
+    return {
+        "name": operation.name,
+        "title": operation.title,
+        "description": operation.description + (f"\n\nRequires {rules}." if rules else ""),
+        "inputSchema": extract_definitions(schema),
+        "outputSchema": {
+            "type": "object",
+            "properties": {
+                "success": {"type": "boolean"},
+                "message": {"type": "string", "description": "Summary"},
+                "error": {"type": "string", "description": "Of a failure: expected, found, place and remedy"},
+                "outputs": outputs,
+            },
+            "required": ["success"],
+            "additionalProperties": False,
+        },
+        "annotations": {
+            "title": operation.title,
+            "readOnlyHint": operation.read_only,
+            "destructiveHint": operation.destructive,
+            "idempotentHint": operation.idempotent,
+            "openWorldHint": operation.open_world,
+        },
+    }
+
+
+class _OpenCall:
+    """What the client requested with a call.
+
+    Attributes:
+        modern: the request describes itself, and its result must, too.
+        structured: the result has structuredContent.
+        level: index of the lowest level whose logs are sent.
+        token: of progress notifications; None for none.
+        progress: the number of progress notifications.
+    """
+
+    __slots__ = ("level", "modern", "progress", "structured", "token")
+
+    def __init__(self, *, modern: bool, structured: bool, level: int, token: object) -> None:
+        self.modern = modern
+        self.structured = structured
+        self.level = level
+        self.token = token
+        self.progress = 0
+
+
+class McpAdapter(Adapter):
+    """Adapter of MCP: tools, logs, progress, cancellation, and roots as the working directory."""
+
+    def __init__(self, server: Server, serving: Serving, tools: Tools) -> None:
+        super().__init__(server)
+        self._tools = tools
+        self._fixed = bool(serving.workdir)
+        self._start = os.path.abspath(serving.workdir or ".")  # noqa: PTH100
+        self._workdir = self._start
+        self._answered = False  # the first request was, before the server started
+        self._compare: Callable[[], str] | None = None
+        self._initialized = False
+        self._version = len(HANDSHAKE_VERSIONS) - 1
+        self._level = DEFAULT_LEVEL
+        self._has_roots = False
+        self._roots_id = 0  # of the last request for roots
+        self._waiting: dict[tuple[type, Id], tuple[Request, bytes]] = {}  # calls until the roots are known
+        self._open: dict[tuple[type, Id], _OpenCall] = {}
+
+    def opening(self, initial: InitialIO) -> bytes:
+        self._answered, self._compare = initial.manifest_sent, initial.compare
+        return b""
+
+    # Messages of the client
+
+    def request(self, request: Request, payload: bytes) -> None:
+        if request.id is None:
+            raise RpcError(INVALID_REQUEST, "expected an id that is a string or a number, found null")
+        params = {} if request.params is None else request.params
+        if not isinstance(params, dict):
+            raise RpcError(INVALID_PARAMS, "params: expected an object, found an array")
+        meta = params.get("_meta", {})
+        if not isinstance(meta, dict):
+            raise RpcError(INVALID_PARAMS, f"_meta: expected an object, found {shown(meta)}")
+        modern = VERSION_KEY in meta
+        if modern:
+            _check_version(meta)
+        if request.method == "tools/call":
+            self._call(request, params, meta, payload)
+        elif request.method == "tools/list":
+            self._list(request.id, params, modern=modern)
+        elif request.method in {"initialize", "server/discover"}:
+            self._begin(request, params)
+        elif request.method == "ping":
+            self._write_result(request.id, {}, modern=modern)
+        elif request.method == "logging/setLevel":
+            self._level = _level(params.get("level"), "level")
+            self._write_result(request.id, {}, modern=modern)
+        else:
+            known = ("initialize", "ping", "tools/list", "tools/call", "logging/setLevel", "server/discover")
+            text = f"unknown method: {request.method[:LONGEST_NAME]}"
+            raise RpcError(METHOD_NOT_FOUND, f"{text}; {suggest(request.method, known)}")
+
+    def notification(self, notification: Notification) -> None:
+        params = notification.params if isinstance(notification.params, dict) else {}
+        if notification.method == "notifications/cancelled":
+            id = params.get("requestId")
+            if not isinstance(id, (str, int, float)):
+                return
+            self._open.pop((type(id), id), None)  # its logs are dropped
+            if self._waiting.pop((type(id), id), None) is None:
+                self.server.cancel(id)
+        elif notification.method in {"notifications/initialized", "notifications/roots/list_changed"} and (
+            self._has_roots and not self._fixed
+        ):
+            self._roots_id += 1
+            self.deadline = time.monotonic() + ROOTS_SECONDS
+            self.server.write(encode(Request(f"roots-{self._roots_id}", "roots/list")) + b"\n")
+
+    def response(self, response: Response | ErrorResponse) -> None:
+        if response.id == f"roots-{self._roots_id}" and self.deadline != NEVER:
+            result = response.result if isinstance(response, Response) else None
+            self._workdir = _first_root(result) or self._start
+            self._stop_waiting()
+
+    def expired(self) -> None:
+        self._stop_waiting()
+
+    def end_of_input(self) -> None:
+        self._stop_waiting()
+
+    def _stop_waiting(self) -> None:
+        """Begin the calls that wait for the roots of the client."""
+        self.deadline = NEVER
+        waiting, self._waiting = self._waiting, {}
+        for request, payload in waiting.values():
+            self.answer(request, payload)
+
+    # Requests
+
+    def _begin(self, request: Request, params: dict[str, object]) -> None:
+        if self._initialized and request.method == "initialize":
+            raise RpcError(INVALID_REQUEST, "initialize was sent already; send it once, at the start")
+        result = first_result(request, self._tools)
+        if result is None and request.method == "initialize":
+            for name, kind in (("protocolVersion", str), ("capabilities", dict), ("clientInfo", dict)):
+                if not isinstance(params.get(name, {} if kind is dict else None), kind):
+                    expected = "an object" if kind is dict else "a string"
+                    raise RpcError(INVALID_PARAMS, f"{name}: expected {expected}, found {shown(params.get(name))}")
+        if result is None:
+            raise RpcError(INVALID_PARAMS, f"_meta: expected a member {VERSION_KEY!r}, found none")
+        if self._answered:
+            self._answered = False
+        else:
+            encoded = dumps(request.id).encode("utf-8", "backslashreplace")
+            self.server.write(b'{"jsonrpc":"2.0","id":' + encoded + b',"result":' + result.encode() + b"}\n")
+        if request.method == "initialize":
+            self._initialized = True
+            with suppress(ValueError):
+                self._version = HANDSHAKE_VERSIONS.index(str(params["protocolVersion"]))
+            capabilities = params.get("capabilities")
+            self._has_roots = isinstance(capabilities, dict) and isinstance(capabilities.get("roots"), dict)
+        self.server.warm_up(self._compare)
+        self._compare = None
+
+    def _list(self, id: Id, params: dict[str, object], *, modern: bool) -> None:
+        if params.get("cursor") is not None:
+            raise RpcError(
+                INVALID_PARAMS, f"cursor: expected none, found {shown(params['cursor'])}; all tools are listed"
+            )
+        lines = list(self._tools.lines.values())
+        if not modern and self._version < STRUCTURED_SINCE:
+            left = {"name", "description", "inputSchema"} | (
+                {"annotations"} if self._version >= ANNOTATED_SINCE else set()
+            )
+            tools = [loads(line.decode()) for line in lines]
+            shorter = [{key: tool[key] for key in tool if key in left} for tool in tools if isinstance(tool, dict)]
+            lines = [dumps(tool).encode() for tool in shorter]
+        more = f'"ttlMs":{TOOLS_TTL_MILLISECONDS},"cacheScope":"private",' if modern else ""
+        begin = f'{{"jsonrpc":"2.0","id":{dumps(id)},"result":{{{more}"tools":['
+        end = b"]}}\n" if not modern else b"]," + dumps(self._described())[1:].encode() + b"}\n"
+        self.server.write(begin.encode("utf-8", "backslashreplace") + b",".join(lines) + end)
+
+    def _call(self, request: Request, params: dict[str, object], meta: dict[str, object], payload: bytes) -> None:
+        name, arguments, modern = params.get("name"), params.get("arguments"), VERSION_KEY in meta
+        if not isinstance(name, str):
+            raise RpcError(INVALID_PARAMS, f"name: expected the name of a tool, found {shown(name)}")
+        if name not in self._tools.lines:
+            raise RpcError(INVALID_PARAMS, self._tools.refusal(name))
+        if arguments is not None and not isinstance(arguments, dict):
+            raise RpcError(INVALID_PARAMS, f"arguments: expected an object, found {shown(arguments)}")
+        if (workdir := self._workdir_of(request, params, meta, payload)) is None:
+            return
+        token, level = meta.get("progressToken"), self._level
+        if token is not None and (isinstance(token, bool) or not isinstance(token, (str, int))):
+            found = shown(token)
+            raise RpcError(INVALID_PARAMS, f"_meta.progressToken: expected a string or an integer, found {found}")
+        if modern:
+            level = _level(meta[LOG_LEVEL_KEY], f"_meta.{LOG_LEVEL_KEY}") if LOG_LEVEL_KEY in meta else NO_LOGS
+        structured = modern or self._version >= STRUCTURED_SINCE
+        call = _OpenCall(modern=modern, structured=structured, level=level, token=token)
+        self._open[type(request.id), request.id] = call
+        # The payload shows a reference `${NAME.key}`, unless one of its characters is escaped.
+        references = b"${" in payload or b"\\u" in payload
+        gevals = {"operation": name, "args": arguments, "context": {"workdir": workdir}}
+        self.server.execute(request.id, gevals, references=references)
+
+    def _workdir_of(
+        self, request: Request, params: dict[str, object], meta: dict[str, object], payload: bytes
+    ) -> str | None:
+        """Return the working directory of a call; None if the client must list its roots first."""
+        if self._fixed:
+            return self._start
+        if VERSION_KEY not in meta:
+            if self.deadline == NEVER:
+                return self._workdir
+            key = (type(request.id), request.id)
+            if key in self._waiting:
+                raise RpcError(INVALID_REQUEST, f"id {request.id!r} is still in use by a call that waits for the roots")
+            self._waiting[key] = (request, payload)
+            return None
+        capabilities, responses = meta[CAPABILITIES_KEY], params.get("inputResponses")
+        if not isinstance(capabilities, dict) or not isinstance(capabilities.get("roots"), dict):
+            return self._start
+        if isinstance(responses, dict) and "roots" in responses:
+            return _first_root(responses["roots"]) or self._start
+        requests: dict[str, object] = {"roots": {"method": "roots/list"}}
+        self._write_result(request.id, {"resultType": "input_required", "inputRequests": requests}, modern=True)
+        return None
+
+    # Messages to the client
+
+    def result(self, call: Call, result: Result) -> bytes:
+        return self._tool_result(call.id, self.server.limiter.members(result))
+
+    def error(self, id: Id, error: RpcError) -> bytes:
+        text = self.server.limiter.text(error.message)
+        if (type(id), id) in self._open:
+            return self._tool_result(id, {"success": False, "message": text, "error": text})
+        shown_id = id if id_fits(id) else None
+        return encode(ErrorResponse(shown_id, RpcError(error.code, text, error.data))) + b"\n"
+
+    def log(self, id: Id, level: str, message: str, data: Mapping[str, object]) -> bytes:
+        call = self._open.get((type(id), id))
+        if call is None:
+            return b""
+        weight = LEVELS.index({"warn": "warning"}.get(level, level))
+        if weight < call.level and call.token is None:
+            return b""
+        params = self.server.limiter.log_params(level, message, data)
+        notifications = []
+        if weight >= call.level:
+            more = params.get("data")
+            logged = {"message": params["message"], **more} if isinstance(more, dict) else params["message"]
+            entry = {"level": LEVELS[weight], "logger": self._tools.name, "data": logged}
+            notifications.append(Notification("notifications/message", entry))
+        if call.token is not None:
+            call.progress += 1
+            progress = {"progressToken": call.token, "progress": call.progress, "message": params["message"]}
+            notifications.append(Notification("notifications/progress", progress))
+        return b"".join(encode(notification) + b"\n" for notification in notifications)
+
+    def _tool_result(self, id: Id, members: dict[str, object]) -> bytes:
+        """Return the response to a call. Structured content is repeated as text of JSON, as MCP advises."""
+        call = self._open.pop((type(id), id), None)
+        failed = not members["success"]
+        structured = call is not None and call.structured
+        text = dumps(members) if structured and not failed else _readable(members)
+        result: dict[str, object] = {"content": [{"type": "text", "text": text}], "isError": failed}
+        if structured:
+            result["structuredContent"] = members
+        if call is not None and call.modern:
+            result |= self._described()
+        return encode(Response(id, result)) + b"\n"
+
+    def _write_result(self, id: Id, result: dict[str, object], *, modern: bool) -> None:
+        self.server.write(encode(Response(id, self._described() | result if modern else result)) + b"\n")
+
+    def _described(self) -> dict[str, object]:
+        """Return the members that every result of a self-describing request has."""
+        server = {"name": f"ext-{self._tools.name}", "version": self._tools.version}
+        return {"resultType": "complete", "_meta": {SERVER_KEY: server}}
+
+
+def _check_version(meta: dict[str, object]) -> None:
+    """Raise RpcError if the `_meta` of a request is incomplete, or names a revision that is not supported."""
+    version = meta[VERSION_KEY]
+    if not isinstance(version, str):
+        raise RpcError(INVALID_PARAMS, f"_meta.{VERSION_KEY}: expected a string, found {shown(version)}")
+    if version not in MODERN_VERSIONS:
+        text = f"unsupported protocol version: {shown(version)} (expected {', '.join(MODERN_VERSIONS)})"
+        data = {"supported": [*MODERN_VERSIONS, *reversed(HANDSHAKE_VERSIONS)], "requested": version[:LONGEST_NAME]}
+        raise RpcError(UNSUPPORTED_VERSION, text, data)
+    if not isinstance(meta.get(CAPABILITIES_KEY), dict):
+        found = shown(meta.get(CAPABILITIES_KEY))
+        raise RpcError(INVALID_PARAMS, f"_meta.{CAPABILITIES_KEY}: expected an object, found {found}")
+
+
+def _level(value: object, path: str) -> int:
+    """Return the index of a level. Raises RpcError, INVALID_PARAMS."""
+    if not isinstance(value, str) or value not in LEVELS:
+        raise RpcError(INVALID_PARAMS, f"{path}: expected one of {', '.join(LEVELS)}, found {shown(value)}")
+    return LEVELS.index(value)
+
+
+def _first_root(result: object) -> str:
+    """Return the path of the first root that is a file URI in the result of `roots/list`; "" if there is none."""
+    roots = result.get("roots") if isinstance(result, dict) else None
+    for root in roots if isinstance(roots, list) else []:
+        uri = root.get("uri") if isinstance(root, dict) else None
+        if isinstance(uri, str) and uri.startswith("file:///"):
+            from urllib.parse import unquote
+
+            path = unquote(uri.removeprefix("file://"), errors="surrogateescape")
+            if "\0" not in path:
+                return path
+    return ""
+
+
+def _readable(members: dict[str, object]) -> str:
+    """Return the members of a result as text: message, error, and one line or block for each output."""
+    message, error, outputs = (members.get(name) for name in ("message", "error", "outputs"))
+    lines = [str(message)] if message else []
+    if error and error != message:
+        lines.append(str(error))
+    for name, value in outputs.items() if isinstance(outputs, dict) else ():
+        text = value.rstrip("\n")
+        lines.append(f"{name}:\n{text}" if "\n" in text else f"{name}: {text}")
+    return "\n".join(lines) or ("done" if members["success"] else "failed")

@@ -1,0 +1,204 @@
+"""Start of `serve` without heavy imports: its options, the operations that are served, the first response.
+
+`ext_sdk.prepare` writes the operations as tools of the Model Context Protocol, which are also the source for other
+protocols: their names, descriptions and schemas are the same. As with the manifest, a client gets its first response
+from these data, and the rest is imported while it reads.
+"""
+
+from __future__ import annotations
+
+from ext_sdk.core.text import suggest
+from ext_sdk.core.wire.json_codec import loads, quote
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from ext_sdk.core.wire.jsonrpc import Request
+
+PROTOCOLS = ("mcp",)
+OPTIONS = ("--protocol", "--allow", "--deny", "--workdir", "--config")
+
+# Effects of an operation, in the head of the prepared tools.
+READ_ONLY, ADDITIVE, DESTRUCTIVE = "read-only", "additive", "destructive"
+
+
+class ServingError(Exception):
+    """Options of `serve` that can't be used."""
+
+
+class Serving:
+    """Options of `serve`.
+
+    Attributes:
+        protocol: one of PROTOCOLS.
+        allow: names and patterns of operations that are served although they may destroy something.
+        deny: names and patterns of operations that are not served.
+        workdir: the working directory; "" if the client or the current directory decides.
+        config: the configuration as JSON; "" for the defaults.
+    """
+
+    __slots__ = ("allow", "config", "deny", "protocol", "workdir")
+
+    def __init__(
+        self, protocol: str, *, allow: Iterable[str] = (), deny: Iterable[str] = (), workdir: str = "", config: str = ""
+    ) -> None:
+        self.protocol = protocol
+        self.allow = [name for text in allow for name in text.split(",") if name]
+        self.deny = [name for text in deny for name in text.split(",") if name]
+        self.workdir = workdir
+        self.config = config
+
+    @classmethod
+    def read(cls, arguments: Sequence[str]) -> Serving | None:
+        """Return the options on a command line; None if the complete parser must read them: for help, and errors.
+
+        Args:
+            arguments: behind the word `serve`.
+        """
+        values: dict[str, list[str]] = {name: [] for name in OPTIONS}
+        words = iter(arguments)
+        for word in words:
+            name, equals, value = word.partition("=")
+            value = value if equals else next(words, "")
+            if name not in values or not value or value.startswith("--"):
+                return None
+            values[name].append(value)
+        protocol, workdir, config = (next(iter(values[f"--{name}"]), "") for name in ("protocol", "workdir", "config"))
+        if protocol not in PROTOCOLS or any(len(values[f"--{name}"]) > 1 for name in ("protocol", "workdir", "config")):
+            return None
+        return cls(protocol, allow=values["--allow"], deny=values["--deny"], workdir=workdir, config=config)
+
+
+class Tools:
+    """Operations of an extension as tools, of which some are served.
+
+    Args:
+        content: lines of JSON: the head (see `mcp.build_tools`), then each tool.
+
+    Attributes:
+        name: name of the extension.
+        version: version of the extension.
+        description: description of the extension.
+        lines: the tools that are served, by name: each a JSON object.
+        withheld: names of operations that are only served if they are allowed.
+        denied: names of operations that `--deny` excludes.
+        aliases: other names of operations, which are not tools.
+    """
+
+    def __init__(self, content: bytes) -> None:
+        first, *lines = content.rstrip().split(b"\n")
+        head = loads(first.decode())
+        assert isinstance(head, dict)
+        self.head = head
+        self.name, self.version, self.description = (str(head[name]) for name in ("name", "version", "description"))
+        self.effects: Mapping[str, str] = head["operations"]
+        self.aliases: Mapping[str, str] = head["aliases"]
+        self.lines = dict(zip(self.effects, lines, strict=True))
+        self.withheld: list[str] = []
+        self.denied: list[str] = []
+
+    def select(self, serving: Serving) -> None:
+        """Keep the tools that are served.
+
+        An operation that may destroy something is only served if `--allow` names it. `--deny` counts more than
+        `--allow`, but an exact name in `--allow` counts more than a pattern in `--deny`.
+
+        Raises:
+            ServingError: a pattern matches no operation, or no operation is left.
+        """
+        for option, patterns in (("--allow", serving.allow), ("--deny", serving.deny)):
+            for pattern in patterns:
+                if not any(matches(name, pattern) for name in self.effects):
+                    known = suggest(pattern, self.effects)
+                    if pattern in self.aliases:
+                        known = f"it is another name of {self.aliases[pattern]}"
+                    raise ServingError(f"{option} {pattern}: matches no operation of {self.name}; {known}")
+        for name, effect in self.effects.items():
+            exact = name in serving.allow and name not in serving.deny
+            if not exact and any(matches(name, pattern) for pattern in serving.deny):
+                self.denied.append(name)
+            elif effect == DESTRUCTIVE and not any(matches(name, pattern) for pattern in serving.allow):
+                self.withheld.append(name)
+        for name in (*self.withheld, *self.denied):
+            del self.lines[name]
+        if not self.lines:
+            raise ServingError(f"no operation is left to serve; {self.notice()}")
+
+    def notice(self) -> str:
+        """Return which operations are not served, and how to serve them; "" if all are."""
+        parts = []
+        if self.withheld:
+            names = ", ".join(self.withheld)
+            parts.append(
+                f"not served without --allow, because they may destroy something: {names} "
+                f"(serve one with --allow {self.withheld[0]}, all with --allow '*')"
+            )
+        if self.denied:
+            parts.append(f"not served because of --deny: {', '.join(self.denied)}")
+        return "; ".join(parts)
+
+    def refusal(self, name: str) -> str:
+        """Return why a tool that is not served is refused, and the remedy."""
+        if name in self.withheld:
+            return f"{name} is not served, because it may destroy something; start the server with --allow {name}"
+        if name in self.denied:
+            return f"{name} is not served, because --deny excludes it; start the server without that option"
+        if name in self.aliases:
+            return f"unknown tool: {name}; use {self.aliases[name]}"
+        return f"unknown tool: {name[:80]}; {suggest(name, self.lines)}"
+
+
+def matches(name: str, pattern: str) -> bool:
+    """Return True if a name matches a pattern, in which `*` stands for any characters."""
+    first, *others = pattern.split("*")
+    if not others:
+        return name == pattern
+    if not name.startswith(first) or not name.endswith(others[-1]) or len(name) < len(first) + len(others[-1]):
+        return False
+    at, end = len(first), len(name) - len(others[-1])
+    for part in others[:-1]:
+        at = name.find(part, at, end)
+        if at < 0:
+            return False
+        at += len(part)
+    return True
+
+
+# --- Model Context Protocol: the requests that may begin a session ---
+
+# Revisions with a handshake, and those in which each request describes itself in `_meta`.
+HANDSHAKE_VERSIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
+MODERN_VERSIONS = ("2026-07-28",)
+VERSION_KEY = "io.modelcontextprotocol/protocolVersion"
+CAPABILITIES_KEY = "io.modelcontextprotocol/clientCapabilities"
+
+
+def first_result(request: Request, tools: Tools) -> str | None:
+    """Return the result of a valid `initialize` or `server/discover` of MCP as JSON; None for all other requests."""
+    params = request.params
+    if not isinstance(params, dict):
+        return None
+    if request.method == "initialize":
+        version = params.get("protocolVersion")
+        described = all(isinstance(params.get(name, {}), dict) for name in ("capabilities", "clientInfo"))
+        if not isinstance(version, str) or not described:
+            return None
+        version = version if version in HANDSHAKE_VERSIONS else HANDSHAKE_VERSIONS[-1]
+        return f'{{"protocolVersion":"{version}",{tools.head["initialize"]}'
+    meta = params.get("_meta")
+    if request.method == "server/discover" and isinstance(meta, dict) and meta.get(VERSION_KEY) in MODERN_VERSIONS:
+        return str(tools.head["discover"]) if isinstance(meta.get(CAPABILITIES_KEY), dict) else None
+    return None
+
+
+def encoded_id(id: object) -> bytes | None:
+    """Return the id of a request as JSON; None for an id that needs an encoder, or may be too long.
+
+    Hosts count, or use short names.
+    """
+    if isinstance(id, int) and -(2**63) <= id < 2**63:
+        return b"%d" % id
+    if isinstance(id, str) and len(id) <= 100:
+        return quote(id).encode("utf-8", "backslashreplace")
+    return None
