@@ -145,9 +145,10 @@ def _run_protocol(load: Callable[[], Definition], serving: Serving, prepared: st
         tools.select(serving)
         if (notice := tools.notice()) and serving.protocol != "gassist":  # whose engine reads stderr as messages
             os.write(2, f"ext-{tools.name}: {notice}\n".encode())
-        received, eof = _first_line(stdio)
-        valid = not config or (prepared is not None and _is_certainly_valid(config, prepared))
-        answered = valid and _answer_client(stdio, received, tools)
+        received, eof, answered = b"", False, False
+        if not config or (prepared is not None and _is_certainly_valid(config, prepared)):  # else: validated first
+            received, eof = _first_line(stdio)
+            answered = _answer_client(stdio, received, tools)
         definition = definition or load()
         adapter = _adapter(serving, tools)
         return _serve(definition, stdio, adapter, received, eof, answered=answered, target=target, config=config)

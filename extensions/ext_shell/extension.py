@@ -44,12 +44,14 @@ OPERATIONS = (
                 "done?": "`false` if the time was up before the result was as expected, if `retry` is given",
             }
         ),
+        title="Run command",
     ),
     ext_sdk.Operation(
         "start",
         start,
         {"name": "web", "script": "echo listening; sleep 3600", "ready": {"logLine": "^listening"}},
         outputs=PROCESS | {"done": "`false` if the time was up before it was ready; it is running then"},
+        title="Start process",
     ),
     ext_sdk.Operation(
         "wait",
@@ -63,18 +65,26 @@ OPERATIONS = (
                 "done": "`false` if the time was up before the end, or before the conditions were met",
             }
         ),
+        title="Wait for process",
+        read_only=True,
+        open_world=False,
     ),
     ext_sdk.Operation(
         "stop",
         stop,
         {"name": "web", "expect": {"signal": "SIGTERM"}},
         outputs=PROCESS | COMMAND | {"running": "`true` if the process is still running"},
+        title="Stop process",
+        destructive=False,
+        open_world=False,
     ),
     ext_sdk.Operation(
         "write-file",
         write_file,
         {"path": "notes/todo.txt", "content": "buy milk\n"},
         outputs=FILE,
+        idempotent=True,
+        open_world=False,
     ),
     ext_sdk.Operation(
         "read-file",
@@ -88,6 +98,8 @@ OPERATIONS = (
                 "mode": "permissions, such as `0644`",
             }
         ),
+        read_only=True,
+        open_world=False,
     ),
     ext_sdk.Operation(
         "assert-file",
@@ -109,12 +121,18 @@ OPERATIONS = (
             "attempts": "number of checks",
             "done": "`true` if all checks passed",
         },
+        title="Check file",
+        read_only=True,
+        open_world=False,
     ),
     ext_sdk.Operation(
         "snapshot",
         snapshot,
         {"path": "notes", "exclude": ["**/.git"]},
         outputs={"name": "name of the snapshot", "path": "absolute path of the folder", "files": "number of files"},
+        title="Remember state of folder",
+        read_only=True,
+        open_world=False,
     ),
     ext_sdk.Operation(
         "assert-changes",
@@ -126,6 +144,9 @@ OPERATIONS = (
             "removed": "paths that no longer exist, one per line",
             "count": "number of all these paths",
         },
+        title="Check changes of folder",
+        read_only=True,
+        open_world=False,
     ),
     ext_sdk.Operation(
         "copy",
@@ -136,18 +157,27 @@ OPERATIONS = (
             "files": "number of copied files",
             "size": "total size in bytes",
         },
+        title="Copy files",
+        idempotent=True,
+        open_world=False,
     ),
     ext_sdk.Operation(
         "make-temp",
         make_temp,
         {"prefix": "build-"},
         outputs={"path": "absolute path", "name": "last component of the path"},
+        title="Create temporary file or folder",
+        destructive=False,
+        open_world=False,
     ),
     ext_sdk.Operation(
         "remove",
         remove,
         {"path": "backup", "recursive": True},
         outputs={"removed": "number of removed entries"},
+        title="Remove files",
+        idempotent=True,
+        open_world=False,
     ),
     ext_sdk.Operation(
         "assert-agent",
@@ -157,6 +187,9 @@ OPERATIONS = (
             "output?": "output of the agent, if the host sends it",
             "NAME?": "captured value, if `capture` has this name",
         },
+        title="Check output of agent",
+        read_only=True,
+        open_world=False,
     ),
 )
 

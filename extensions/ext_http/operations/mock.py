@@ -413,6 +413,8 @@ OPERATIONS = (
             "caFile?": "path of the certificate authority to trust, if `tls` is given",
             "journalFile": MOCK["journalFile"],
         },
+        title="Start mock server",
+        destructive=False,
     ),
     ext_sdk.Operation(
         "mock-verify",
@@ -425,17 +427,27 @@ OPERATIONS = (
                 "NAME?": "captured part of a request, if a `capture` in `calls` has this name",
             }
         ),
+        title="Check calls of mock server",
+        read_only=True,
+        open_world=False,
     ),
     ext_sdk.Operation(
         "mock-update",
         mock_update,
         {"name": "weather", "remove": ["report"], "clearJournal": True},
         outputs=MOCK | {"routes": "names of the routes in their order, as JSON; `calls` are those before this step"},
+        title="Change mock server",
+        destructive=False,
+        idempotent=True,
+        open_world=False,
     ),
     ext_sdk.Operation(
         "mock-stop",
         mock_stop,
         {"name": "weather"},
         outputs=MOCK | {"routes": "number of calls of each route, as JSON"},
+        title="Stop mock server",
+        destructive=False,
+        open_world=False,
     ),
 )

@@ -287,6 +287,7 @@ OPERATIONS = (
             "expect": {"status": 200, "body": {"json": [{"path": "$.id", "equals": 7}]}},
         },
         outputs=OUTCOME,
+        title="HTTP request",
     ),
     ext_sdk.Operation(
         "download",
@@ -301,6 +302,7 @@ OPERATIONS = (
             "url": "last requested URL; after a redirect it differs from the given one",
             "attempts": "number of requests",
         },
+        title="Download file",
     ),
     ext_sdk.Operation(
         "graphql",
@@ -318,11 +320,16 @@ OPERATIONS = (
                 "errors?": "member `errors` of the response as JSON, if there are any",
             }
         ),
+        title="GraphQL request",
     ),
     ext_sdk.Operation(
         "session",
         session,
         {"name": "shop", "baseUrl": "http://127.0.0.1:8080", "headers": {"X-Team": "blue"}},
         outputs={"name": "name of the session"},
+        title="HTTP session",
+        destructive=False,
+        idempotent=True,
+        open_world=False,
     ),
 )

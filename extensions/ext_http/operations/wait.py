@@ -301,5 +301,6 @@ OPERATIONS = (
         wait,
         {"url": "http://127.0.0.1:8080/healthz", "timeout": "20s", "expect": {"status": 200, "body": "ok"}},
         outputs=OUTCOME | {"done": "`true` if the response was as expected, `false` if the time was up"},
+        title="Wait for HTTP response",
     ),
 )

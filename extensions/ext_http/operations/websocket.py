@@ -690,5 +690,6 @@ OPERATIONS = (
             "failure?": OUTCOME["failure?"],
             "NAME?": RESPONSE["NAME?"],
         },
+        title="WebSocket conversation",
     ),
 )

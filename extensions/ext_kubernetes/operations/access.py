@@ -336,12 +336,15 @@ OPERATIONS = (
             }
             | REFUSAL
         ),
+        title="Create token of service account",
     ),
     ext_sdk.Operation(
         "auth-can-i",
         auth_can_i,
         {"verb": "create", "resource": "deploy", "expect": {"allowed": True}},
         outputs=ACCESS,
+        title="Check permissions",
+        read_only=True,
     ),
     ext_sdk.Operation(
         "authCanI",

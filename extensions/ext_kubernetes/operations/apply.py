@@ -225,6 +225,8 @@ OPERATIONS = (
             | REPORT
             | REFUSAL
         ),
+        title="Apply manifests",
+        idempotent=True,
     ),
 )
 

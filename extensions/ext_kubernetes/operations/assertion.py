@@ -182,5 +182,7 @@ OPERATIONS = (
         assert_,
         {"resource": "deploy/web", "expected": {"spec": {"replicas": 2}, "status": {"readyReplicas": {"$gte": 1}}}},
         outputs=SECONDS | DONE | {"count": "number of matching objects"} | FAILED_WAIT | REPORT | ONE,
+        title="Check objects",
+        read_only=True,
     ),
 )

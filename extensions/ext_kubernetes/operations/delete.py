@@ -204,5 +204,7 @@ OPERATIONS = (
             | LEFT
             | REFUSAL
         ),
+        title="Delete objects",
+        idempotent=True,
     ),
 )

@@ -281,5 +281,6 @@ OPERATIONS = (
             "pods": "number of pods",
             "events": "number of events",
         },
+        title="Write diagnostics",
     ),
 )

@@ -141,5 +141,7 @@ OPERATIONS = (
             | FAILED_WAIT
             | {"seconds?": "duration in seconds, if the wait did not succeed"}
         ),
+        title="Check events",
+        read_only=True,
     ),
 )

@@ -263,6 +263,7 @@ OPERATIONS = (
             }
             | REFUSAL
         ),
+        title="Run command in container",
     ),
     ext_sdk.Operation(
         "copy",
@@ -276,5 +277,7 @@ OPERATIONS = (
             }
             | REFUSAL
         ),
+        title="Copy files to or from container",
+        idempotent=True,
     ),
 )

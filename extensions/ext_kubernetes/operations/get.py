@@ -189,5 +189,7 @@ OPERATIONS = (
             }
             | REFUSAL
         ),
+        title="Get objects",
+        read_only=True,
     ),
 )

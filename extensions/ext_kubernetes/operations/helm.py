@@ -633,12 +633,15 @@ OPERATIONS = (
         helm_install,
         {"chart": "oci://registry.example.com/charts/web", "name": "web", "values": {"replicas": 2}, "timeout": "25s"},
         outputs=CHART,
+        title="Install Helm chart",
+        destructive=False,
     ),
     ext_sdk.Operation(
         "helm-upgrade",
         helm_upgrade,
         {"chart": "oci://registry.example.com/charts/web", "name": "web", "values": {"replicas": 3}, "timeout": "25s"},
         outputs=CHART,
+        title="Upgrade Helm release",
     ),
     ext_sdk.Operation(
         "helm-status",
@@ -650,6 +653,8 @@ OPERATIONS = (
             | {"revisions?": "all revisions, one per line, the latest last, if it exists"}
             | UNREADY
         ),
+        title="Check status of Helm release",
+        read_only=True,
     ),
     ext_sdk.Operation(
         "helm-values",
@@ -659,6 +664,8 @@ OPERATIONS = (
             "values": "the values as JSON; those with names of secrets are hidden",
             "NAME?": "value of the JSONPath, if `outputs` has this name",
         },
+        title="Check values of Helm release",
+        read_only=True,
     ),
     ext_sdk.Operation(
         "helm-rollback",
@@ -669,18 +676,23 @@ OPERATIONS = (
             | {f"{name}?": text for name, text in CURRENT_REVISION.items()}
             | {"toRevision?": "revision that was returned to; empty if helm does not report it"}
         ),
+        title="Roll back Helm release",
     ),
     ext_sdk.Operation(
         "helm-list",
         helm_list,
         {"allNamespaces": True},
         outputs=RELEASES,
+        title="List Helm releases",
+        read_only=True,
     ),
     ext_sdk.Operation(
         "helm-uninstall",
         helm_uninstall,
         {"name": "web", "ignoreNotFound": True, "timeout": "25s"},
         outputs=UNINSTALLED,
+        title="Uninstall Helm release",
+        idempotent=True,
     ),
     ext_sdk.Operation(
         "helmInstall",

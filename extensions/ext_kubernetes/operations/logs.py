@@ -256,5 +256,7 @@ OPERATIONS = (
             }
             | REFUSAL
         ),
+        title="Read logs",
+        read_only=True,
     ),
 )

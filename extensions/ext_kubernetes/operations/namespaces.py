@@ -435,18 +435,21 @@ OPERATIONS = (
         {"name": "web"},
         on_invalid=note_invalid,
         outputs=CREATED_NAMESPACE | REFUSAL,
+        destructive=False,
     ),
     ext_sdk.Operation(
         "delete-generated-namespaces",
         delete_generated_namespaces,
         {"prefix": "old", "wait": True},
         outputs=GENERATED,
+        idempotent=True,
     ),
     ext_sdk.Operation(
         "delete-namespace",
         delete_namespace,
         {"name": "old", "ignoreNotFound": True},
         outputs={"namespace": "name of the namespace"} | DONE_IF_WAITED | LEFT | REFUSAL,
+        idempotent=True,
     ),
     ext_sdk.Operation(
         "createNamespace",

@@ -417,12 +417,16 @@ OPERATIONS = (
         cordon,
         {"node": "worker"},
         outputs=NODES | REFUSAL,
+        title="Cordon node",
+        idempotent=True,
     ),
     ext_sdk.Operation(
         "uncordon",
         uncordon,
         {"node": "worker"},
         outputs=NODES | REFUSAL,
+        title="Uncordon node",
+        idempotent=True,
     ),
     ext_sdk.Operation(
         "taint",
@@ -431,6 +435,8 @@ OPERATIONS = (
         outputs=NODES
         | {"taints?": "taints of the node after the change, one per line, if there is one node"}
         | REFUSAL,
+        title="Taint node",
+        idempotent=True,
     ),
     ext_sdk.Operation(
         "drain",
@@ -446,5 +452,7 @@ OPERATIONS = (
             }
             | REFUSAL
         ),
+        title="Drain node",
+        idempotent=True,
     ),
 )

@@ -328,18 +328,23 @@ OPERATIONS = (
         outputs={f"{name}?": f"{text}, unless it was missing and ignored" for name, text in IDENTITY.items()}
         | IGNORED
         | REFUSAL,
+        title="Patch object",
     ),
     ext_sdk.Operation(
         "label",
         label,
         {"resource": "pod/nginx", "labels": {"tier": "web"}},
         outputs=CHANGED | REFUSAL,
+        title="Label objects",
+        idempotent=True,
     ),
     ext_sdk.Operation(
         "annotate",
         annotate,
         {"resource": "pod/nginx", "annotations": {"note": "seen"}},
         outputs=CHANGED | REFUSAL,
+        title="Annotate objects",
+        idempotent=True,
     ),
     ext_sdk.Operation(
         "scale",
@@ -356,5 +361,7 @@ OPERATIONS = (
             | REPORT
             | REFUSAL
         ),
+        title="Scale workload",
+        idempotent=True,
     ),
 )

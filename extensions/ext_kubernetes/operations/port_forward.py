@@ -192,5 +192,7 @@ OPERATIONS = (
             }
             | REFUSAL
         ),
+        title="Forward port",
+        destructive=False,
     ),
 )

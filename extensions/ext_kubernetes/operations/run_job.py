@@ -334,5 +334,6 @@ OPERATIONS = (
             | REPORT
             | REFUSAL
         ),
+        title="Run Job",
     ),
 )

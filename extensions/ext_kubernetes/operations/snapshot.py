@@ -550,6 +550,8 @@ OPERATIONS = (
             "namespace": "the namespaces, one per line; empty for all, and for cluster-wide kinds",
             "count": "number of objects",
         },
+        title="Remember state of namespace",
+        read_only=True,
     ),
     ext_sdk.Operation(
         "assert-changes",
@@ -561,5 +563,7 @@ OPERATIONS = (
             "removed": "names of missing objects, one per line",
             "count": "number of all changes",
         },
+        title="Check changes of namespace",
+        read_only=True,
     ),
 )

@@ -376,12 +376,16 @@ OPERATIONS = (
                 "message?": "message of the condition, if it exists",
             }
         ),
+        title="Wait for condition",
+        read_only=True,
     ),
     ext_sdk.Operation(
         "wait",
         wait,
         {"resource": "deploy/web", "for": "ready", "timeout": "20s"},
         outputs=WAITED | ONE | {"value?": "the value, if `jsonPath` is given"},
+        title="Wait for objects",
+        read_only=True,
     ),
     ext_sdk.Operation(
         "stable",
@@ -394,5 +398,7 @@ OPERATIONS = (
             | FAILED_WAIT
             | REPORT
         ),
+        title="Check that condition stays",
+        read_only=True,
     ),
 )

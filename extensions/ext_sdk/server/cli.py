@@ -376,7 +376,7 @@ def serve_text(extension: Definition, program: str) -> str:
     lines = []
     for title, names in lists:
         lines += textwrap.wrap(f"{title}: {', '.join(names) or 'none'}", WIDTH, subsequent_indent="  ")
-    example = others[0] if others else "NAME"
+    example = min(others, key=len, default="NAME")
     return "\n".join(
         [
             *lines,

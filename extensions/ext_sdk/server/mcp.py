@@ -110,7 +110,9 @@ def _tool(operation: Operation) -> Schema:
     Model providers refuse tools whose schema has alternatives at its root, so these are a sentence of the description;
     calls are checked in any case. A failure may lack outputs, so the schema of results requires none.
     """
-    declared = {name.rstrip("?"): text for name, text in (operation.outputs or {}).items() if name.rstrip("?") != "NAME"}
+    declared = {
+        name.rstrip("?"): text for name, text in (operation.outputs or {}).items() if name.rstrip("?") != "NAME"
+    }
     outputs: Schema = {"type": "object", "additionalProperties": {"type": "string"}}
     if declared:
         outputs["properties"] = {name: {"type": "string", "description": text} for name, text in declared.items()}

@@ -253,7 +253,8 @@ def test_a_stale_manifest_is_logged_with_the_remedy(packaged: Path) -> None:
                 messages.append(message)
             messages.append(message)
         logged = next(message for message in messages if "method" in message)
-        warning = f"{manifest} is stale, and hosts get what was prepared before: run `ext-sdk prepare {prepare[-1]}`"
+        stale = f"{manifest} and {manifest.with_name('tools.ndjson')} are stale"
+        warning = f"{stale}, and hosts get what was prepared before: run `ext-sdk prepare {prepare[-1]}`"
         assert logged["params"] == {"level": "warn", "message": warning}
 
 

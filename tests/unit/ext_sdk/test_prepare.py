@@ -45,8 +45,9 @@ def prepare(package: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 def test_what_is_written_is_what_the_extension_says(package: Path) -> None:
     ran = prepare(package, TARGET)
-    path, schema = package / "manifest.json", package / "config-schema.json"
-    assert (ran.returncode, ran.stdout, ran.stderr) == (0, f"{path}: written\n{schema}: written\n", "")
+    path, schema, tools = (package / name for name in ("manifest.json", "config-schema.json", "tools.ndjson"))
+    assert (ran.returncode, ran.stderr) == (0, "")
+    assert ran.stdout == f"{path}: written\n{schema}: written\n{tools}: written\n"
     content = path.read_bytes()
     assert content.count(b"\n") == 1
     assert content.endswith(b"}\n")
@@ -62,11 +63,11 @@ def test_what_is_there_already_is_not_written_again(package: Path) -> None:
 
 
 def test_a_check_writes_nothing_and_tells_by_its_exit_code(package: Path) -> None:
-    path, schema = package / "manifest.json", package / "config-schema.json"
+    path, schema, tools = (package / name for name in ("manifest.json", "config-schema.json", "tools.ndjson"))
     ran = prepare(package, "--check", TARGET)
     assert (ran.returncode, ran.stdout) == (
         1,
-        "".join(f"{one}: is missing: run `ext-sdk prepare {TARGET}`\n" for one in (path, schema)),
+        "".join(f"{one}: is missing: run `ext-sdk prepare {TARGET}`\n" for one in (path, schema, tools)),
     )
     assert not path.exists()
     assert not schema.exists()
@@ -129,7 +130,8 @@ def test_a_stale_manifest_is_found_if_a_source_is_newer(source: Path) -> None:
     change(source, "Greet a person", "Greet", seconds=60)
     assert (
         stale_warning(TARGET)
-        == f"{manifest} is stale, and hosts get what was prepared before: run `ext-sdk prepare {TARGET}`"
+        == f"{manifest} and {source.with_name('tools.ndjson')} are stale, and hosts get what was prepared before: "
+        f"run `ext-sdk prepare {TARGET}`"
     )
     assert prepare(source.parent, TARGET).returncode == 0
     assert stale_warning(TARGET) == ""
