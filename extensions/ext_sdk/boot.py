@@ -146,7 +146,9 @@ def _run_protocol(load: Callable[[], Definition], serving: Serving, prepared: st
         if (notice := tools.notice()) and serving.protocol != "gassist":  # whose engine reads stderr as messages
             os.write(2, f"ext-{tools.name}: {notice}\n".encode())
         received, eof, answered = b"", False, False
-        if not config or (prepared is not None and _is_certainly_valid(config, prepared)):  # else: validated first
+        # The adapters of other protocols read, and a configuration that may be invalid is validated, before a response.
+        valid = not config or (prepared is not None and _is_certainly_valid(config, prepared))
+        if valid and serving.protocol == "mcp":
             received, eof = _first_line(stdio)
             answered = _answer_client(stdio, received, tools)
         definition = definition or load()
@@ -184,9 +186,13 @@ def _tools(content: bytes, definition: Definition | None) -> Tools:
 
 def _adapter(serving: Serving, tools: Tools) -> Callable[[Server], Adapter]:
     """Return the adapter of the protocol."""
-    from .server.mcp import McpAdapter
+    from importlib import import_module
 
-    return lambda server: McpAdapter(server, serving, tools)
+    from .server.serving import PROTOCOLS
+
+    module, _, name = PROTOCOLS[serving.protocol].partition(":")
+    adapter: Callable[[Server, Serving, Tools], Adapter] = getattr(import_module(module), name)
+    return lambda server: adapter(server, serving, tools)
 
 
 def _claim() -> Stdio:

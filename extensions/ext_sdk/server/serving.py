@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 
     from ext_sdk.core.wire.jsonrpc import Request
 
-PROTOCOLS = ("mcp",)
+# The adapter of each protocol: module and class, which is called with the server, the options and the tools.
+PROTOCOLS = {"mcp": "ext_sdk.server.mcp:McpAdapter"}
 OPTIONS = ("--protocol", "--allow", "--deny", "--workdir", "--config")
 
 # Effects of an operation, in the head of the prepared tools.
