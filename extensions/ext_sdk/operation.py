@@ -46,7 +46,7 @@ class Operation:
         same_as: the operation that this is an alias of; pages and `--help` list it separately.
         outputs: descriptions of the outputs by name, for pages, clients of MCP and `ext-host lint`. A name that ends
             with `?` is not always present; `NAME` is an output that the caller names. None: not declared.
-        title: name for people; default: the name in words.
+        title: name for people; default: the name with spaces.
         read_only: it changes nothing outside of the extension.
         destructive: it may change or delete what exists; `serve` then offers it only if `--allow` names it. Default:
             True unless it is read-only. False: it only adds.

@@ -147,7 +147,7 @@ def _tool(operation: Operation) -> Schema:
 
 
 class _OpenCall:
-    """What the client requested with a call.
+    """Request of the client that a call belongs to.
 
     Attributes:
         modern: the request describes itself, and its result must, too.

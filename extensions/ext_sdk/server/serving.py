@@ -151,7 +151,7 @@ class Tools:
 
 
 def matches(name: str, pattern: str) -> bool:
-    """Return True if a name matches a pattern, in which `*` stands for any characters."""
+    """Return True if a name matches a pattern, in which `*` matches any characters."""
     first, *others = pattern.split("*")
     if not others:
         return name == pattern

@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 SERVE = [*PROBE, "serve", "--protocol", "mcp", "--allow", "*"]
-CLIENT = {"capabilities": {}, "clientInfo": {"name": "tests", "version": "1"}}
-ROOTS = CLIENT | {"capabilities": {"roots": {"listChanged": True}}}
+CLIENT: Message = {"capabilities": {}, "clientInfo": {"name": "tests", "version": "1"}}
+ROOTS: Message = CLIENT | {"capabilities": {"roots": {"listChanged": True}}}
 PREFIX = "io.modelcontextprotocol/"
-META = {f"{PREFIX}protocolVersion": "2026-07-28", f"{PREFIX}clientCapabilities": {}}
+META: Message = {f"{PREFIX}protocolVersion": "2026-07-28", f"{PREFIX}clientCapabilities": {}}
 
 
 class McpHost(ExtensionHost):
@@ -198,10 +198,10 @@ def test_logs_are_sent_by_level_and_as_progress(peer: McpHost) -> None:
     peer.begin()
 
     def messages(**members: object) -> list[object]:
-        messages = [peer.tool("log", {"text": "x"}, **members)]
-        while "id" not in messages[-1]:
-            messages.append(peer.message())
-        return [message["params"] for message in messages[:-1]]
+        received = [peer.tool("log", {"text": "x"}, **members)]
+        while "id" not in received[-1]:
+            received.append(peer.message())
+        return [message["params"] for message in received[:-1]]
 
     data = {"message": "three", "path": "/x", "number": 1, "nan": "nan"}
     info, warning, error = (
