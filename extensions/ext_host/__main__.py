@@ -85,7 +85,8 @@ class DurationType(click.ParamType["Duration"]):
 
 AGENT_HELP = (
     "Agent, in place of that of the eval: a shell command, which gets the prompt as $1 and as its input; file:PATH for "
-    "an agent file; none to run without an agent."
+    "an agent file; acp:COMMAND for an agent with the Agent Client Protocol; kaiak:COMMAND or kaiak:unix:SOCKET for "
+    "one with Kaiak's API; none to run without an agent."
 )
 DURATION = DurationType()
 
@@ -93,6 +94,20 @@ DURATION = DurationType()
 @group.command("run")
 @click.argument("files", nargs=-1, required=True, metavar="TASK|EVAL...", type=click.Path())
 @click.option("--agent", "agent_text", metavar="AGENT", help=AGENT_HELP)
+@click.option(
+    "--permissions",
+    default="allow",
+    show_default=True,
+    type=click.Choice(["allow", "deny", "mcp"]),
+    help="Response to requests for permission of agents over ACP or Kaiak's API. mcp: only tools that `alwaysAllow` or "
+    "`enableAllTools` of the eval's MCP servers allow, as in mcpchecker.",
+)
+@click.option(
+    "--workspace",
+    default="",
+    metavar="FOLDER",
+    help="Folder that agents work in, relative to that of the task. Default: an empty temporary folder.",
+)
 @click.option(
     "--extension",
     "extensions",
@@ -147,7 +162,7 @@ def run_command(
     report = TextReport(sys.stdout)
     found = []
     for spec in evals_of(files):
-        agent = _agent(agent_text, spec) if agent_text is not None else None
+        agent = _agent(agent_text, spec, options["permissions"]) if agent_text is not None else None
         found.append(
             EvalRun(spec, RunOptions(agent=agent, programs=programs, runs=runs or 0, **options), report.on_event)
         )
@@ -180,10 +195,10 @@ def evals_of(files: Sequence[str]) -> list[EvalFile]:
     return [*evals, *([EvalFile.of_tasks(tasks)] if tasks else [])]
 
 
-def _agent(text: str, spec: EvalFile) -> Agent:
+def _agent(text: str, spec: EvalFile, permissions: str) -> Agent:
     from .agents import agent_of
 
-    return agent_of(text, spec.mcp_servers())
+    return agent_of(text, spec.mcp_servers(), permissions)
 
 
 def perform(runs: Sequence[EvalRun]) -> int:

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 import shutil
 import tempfile
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from ext_sdk.core.text import cut
 
-from .commands import Commands, shell
+from .commands import AgentResult, Commands, shell
 from .files import AgentFile, HostError, read_agent
 
 if TYPE_CHECKING:
@@ -30,23 +30,6 @@ TASK_FOLDER = "EXT_HOST_TASK_FOLDER"  # variable of agents: folder of the task's
 PROMPT = "EXT_HOST_PROMPT"  # variable of agents that are commands
 _ACTION = re.compile(r"(?P<before>\s*)\{\{(?P<left>-\s)?\s*\.(?P<name>\w+)\s*(?P<right>\s-)?\}\}(?P<after>\s*)")
 _EXCERPT = 2000  # characters of the end of an output that the reason of a failure quotes
-
-
-@dataclass(frozen=True)
-class AgentResult:
-    """Result of an agent's run.
-
-    Attributes:
-        output: its final message, which `context.agent.output` of the verify steps has.
-        error: why it failed; "" if it did not. The task is then not verified.
-        details: more for reports, as JSON: tool calls, messages, tokens.
-        close: called after the cleanup of the task; ends what the agent has left running.
-    """
-
-    output: str
-    error: str = ""
-    details: Mapping[str, object] = field(default_factory=dict)
-    close: Callable[[], object] = lambda: None
 
 
 class Agent(Protocol):
@@ -196,12 +179,14 @@ def run_agent(
     return AgentResult(text, error, close=commands.close)
 
 
-def agent_of(text: str, servers: Sequence[McpServer] = ()) -> Agent:
+def agent_of(text: str, servers: Sequence[McpServer] = (), permissions: str = "allow") -> Agent:
     """Return the agent that the value of `--agent` names.
 
     Args:
-        text: `none`; `file:PATH` for an agent file; else a shell command.
+        text: `none`; `file:PATH` for an agent file; `acp:COMMAND`, `kaiak:COMMAND` or `kaiak:unix:PATH` for an agent
+            with a protocol; else a shell command.
         servers: MCP servers for the agent.
+        permissions: of agents with a protocol; see AcpAgent.
 
     Raises:
         HostError: it is not valid.
@@ -211,22 +196,42 @@ def agent_of(text: str, servers: Sequence[McpServer] = ()) -> Agent:
     if text.strip() == "none":
         return NoAgent()
     if kind == "file":
-        return _agent_of_file(read_agent(Path(rest).expanduser()), servers)
-    if not text.strip():
-        raise HostError("--agent: expected a command, file:PATH or none, found an empty text")
-    return CommandAgent(text)
+        return _agent_of_file(read_agent(Path(rest).expanduser()), servers, permissions)
+    if kind not in {"acp", "kaiak"}:
+        if not text.strip():
+            raise HostError("--agent: expected a command, file:PATH or none, found an empty text")
+        return CommandAgent(text)
+    try:
+        command = shlex.split(rest)
+    except ValueError as error:
+        raise HostError(f"--agent: expected {kind}:COMMAND, found {text!r}: {error}") from None
+    if not command:
+        raise HostError(f"--agent: expected {kind}:COMMAND, found {text!r}")
+    if kind == "acp":
+        from .acp_agent import AcpAgent
+
+        return AcpAgent(command, servers=servers, permissions=permissions)
+    from .kaiak_agent import KaiakAgent
+
+    if rest.startswith("unix:"):
+        return KaiakAgent(address=rest.removeprefix("unix:"), permissions=permissions)
+    return KaiakAgent(command=command, permissions=permissions)
 
 
-def agent_of_eval(ref: AgentRef, servers: Sequence[McpServer]) -> Agent:
+def agent_of_eval(ref: AgentRef, servers: Sequence[McpServer], permissions: str = "allow") -> Agent:
     """Return the agent of an eval. Raises HostError for a builtin one, FileError."""
     if ref.path is None:
         raise HostError(f"the agent {ref.type} is run by mcpchecker only; choose another with --agent")
-    return _agent_of_file(read_agent(ref.path), servers)
+    return _agent_of_file(read_agent(ref.path), servers, permissions)
 
 
-def _agent_of_file(file: AgentFile, servers: Sequence[McpServer]) -> Agent:
+def _agent_of_file(file: AgentFile, servers: Sequence[McpServer], permissions: str) -> Agent:
+    if file.acp:  # before the others, as in mcpchecker
+        from .acp_agent import AcpAgent
+
+        return AcpAgent(file.acp, servers=servers, permissions=permissions, name=file.name)
     if not file.run_prompt:
-        which = "acp" if file.acp else f"builtin {file.builtin}"
+        which = f"builtin {file.builtin}"
         raise HostError(f"{file.path}: the agent ({which}) is run by mcpchecker only; choose another with --agent")
     return FileAgent(file, servers)
 

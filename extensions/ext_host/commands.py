@@ -11,6 +11,7 @@ import os
 import threading
 import time
 from contextlib import ExitStack, suppress
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple, Self
 
 from ext_sdk.core.process.child import ExitStatus, ProcessError
@@ -61,6 +62,23 @@ class CommandEnd(NamedTuple):
         if self.status is None:
             return "its exit status is unknown: its supervisor was killed"
         return "" if self.status.code == 0 else str(self.status)
+
+
+@dataclass(frozen=True)
+class AgentResult:
+    """Result of an agent's run.
+
+    Attributes:
+        output: its final message, which `context.agent.output` of the verify steps has.
+        error: why it failed; "" if it did not. The task is then not verified.
+        details: more for reports, as JSON: tool calls, messages, tokens.
+        close: called after the cleanup of the task; ends what the agent has left running.
+    """
+
+    output: str
+    error: str = ""
+    details: Mapping[str, object] = field(default_factory=dict)
+    close: Callable[[], object] = lambda: None
 
 
 class Commands:
@@ -115,10 +133,10 @@ class Commands:
             pump.close()
             child.close()
         else:
-            self._leave(child, pump)
+            self.leave(child, pump)
         return CommandEnd(child.status, output, time.monotonic() - began, reason)
 
-    def _leave(self, child: Child, pump: Pump) -> None:
+    def leave(self, child: Child, pump: Pump) -> None:
         """Read the output of background processes until the end, so that they are not blocked or killed by it."""
         ended = threading.Event()
 

@@ -25,8 +25,8 @@ from typing import TYPE_CHECKING, Literal
 
 from ext_sdk.polling import Deadline
 
-from .agents import TASK_FOLDER, Agent, AgentResult, agent_of_eval
-from .commands import Commands
+from .agents import TASK_FOLDER, Agent, agent_of_eval
+from .commands import AgentResult, Commands
 from .extension_process import Extensions
 from .files import HostError, Problem, select
 from .steps import Random, StepContext, StepError, StepResult, fill_prompt, parse_steps, unsupported
@@ -60,6 +60,8 @@ class RunOptions:
         runs: trials of each task; 0 for `metadata.runs` of the task, or 1.
         task_timeout, cleanup_timeout: in place of all limits of tasks and eval.
         default_task_timeout, default_cleanup_timeout: for tasks without limits of their own.
+        permissions: response to the questions of agents with a protocol: allow, deny or mcp; see AcpAgent.
+        workspace: folder that agents work in, relative to that of the task; "" for an empty temporary folder.
         skip_unsupported: tasks with parts that this host does not support are skipped; else they prevent the run.
         environ: environment of agents, scripts and extensions; by default that of this process.
     """
@@ -74,6 +76,8 @@ class RunOptions:
     cleanup_timeout: Duration | None = None
     default_task_timeout: Duration | None = None
     default_cleanup_timeout: Duration | None = None
+    permissions: str = "allow"
+    workspace: str = ""
     skip_unsupported: bool = False
     environ: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
 
@@ -280,7 +284,7 @@ class EvalRun:
         if self._agent is None:
             if self.spec.agent is None:
                 raise HostError("no agent: choose one with --agent, or `--agent none` to verify without any work")
-            self._agent = agent_of_eval(self.spec.agent, self.spec.mcp_servers())
+            self._agent = agent_of_eval(self.spec.agent, self.spec.mcp_servers(), self.options.permissions)
         return self._agent
 
     # --- The run -----------------------------------------------------------------------------------------------------
@@ -428,8 +432,13 @@ class _Trial:
             self._task.folder, self._outputs, self._random, None, deadline, self._commands, self._options.environ
         )
         prompt = fill_prompt(prompt, context)
-        workdir = Path(tempfile.mkdtemp(prefix="ext-host-agent-"))
-        stack.callback(shutil.rmtree, workdir, ignore_errors=True)
+        if self._options.workspace:
+            workdir = self._task.folder / self._options.workspace
+            if not workdir.is_dir():
+                return "error", f"the workspace {workdir} is not a folder; a setup step must create it"
+        else:
+            workdir = Path(tempfile.mkdtemp(prefix="ext-host-agent-"))
+            stack.callback(shutil.rmtree, workdir, ignore_errors=True)
         environ = {**self._options.environ, TASK_FOLDER: str(self._task.folder)}
         began = time.monotonic()
         try:
