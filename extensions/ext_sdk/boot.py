@@ -136,6 +136,8 @@ def _run_protocol(load: Callable[[], Definition], serving: Serving, prepared: st
     from .server.serving import ServingError
 
     file = os.path.join(os.path.dirname(prepared), gevals_spec.TOOLS_FILE) if prepared else ""  # noqa: PTH118, PTH120
+    if serving.protocol == "gassist":
+        _separate_stderr()
     stdio = _claim()
     try:
         config = _config(serving)
@@ -151,6 +153,8 @@ def _run_protocol(load: Callable[[], Definition], serving: Serving, prepared: st
         if valid and serving.protocol == "mcp":
             received, eof = _first_line(stdio)
             answered = _answer_client(stdio, received, tools)
+        elif valid and serving.protocol == "gassist":
+            received, eof, answered = _answer_engine(stdio, tools)
         definition = definition or load()
         adapter = _adapter(serving, tools)
         return _serve(definition, stdio, adapter, received, eof, answered=answered, target=target, config=config)
@@ -205,6 +209,23 @@ def _claim() -> Stdio:
     for number in (_signal.SIGTERM, _signal.SIGHUP):  # nothing needs a cleanup yet
         _signal.signal(number, lambda *_: os._exit(0))
     return stdio
+
+
+def _separate_stderr() -> None:
+    """Send stderr to a file in the current directory if it is the pipe of stdout, as with the engine emulator."""
+    try:
+        out, err = os.fstat(1), os.fstat(2)
+        if (out.st_dev, out.st_ino) != (err.st_dev, err.st_ino) or os.isatty(1):
+            return
+    except OSError:  # one of them is closed
+        return
+    name = f"{os.path.basename(sys.argv[0])}.log"  # noqa: PTH119
+    try:
+        log = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    except OSError:
+        log = os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC)
+    os.dup2(log, 2)
+    os.close(log)
 
 
 def _first_line(stdio: Stdio) -> tuple[bytes, bool]:
@@ -266,6 +287,32 @@ def _answer_client(stdio: Stdio, received: bytes, tools: Tools) -> bool:
         return False
     stdio.write(b'{"jsonrpc":"2.0","id":' + id + b',"result":' + result.encode() + b"}\n")
     return True
+
+
+def _answer_engine(stdio: Stdio, tools: Tools) -> tuple[bytes, bool, bool]:
+    """Respond to the first frame of a G-Assist engine, if it is certainly a valid `initialize`.
+
+    Returns:
+        What was received, True at the end of the input, and True if the response was sent.
+    """
+    from .core.wire.json_codec import dumps
+    from .server.serving import encoded_id, gassist_first_frame, gassist_first_result
+
+    received, eof = b"", False
+    while (payload := gassist_first_frame(received)) is None and not eof:
+        data = stdio.read()
+        received, eof = received + data, not data
+    try:
+        request = parse(payload or b"")
+    except MessageError:
+        return received, eof, False
+    if not isinstance(request, Request) or (id := encoded_id(request.id)) is None:
+        return received, eof, False
+    if (result := gassist_first_result(request, tools)) is None:
+        return received, eof, False
+    response = b'{"jsonrpc":"2.0","id":' + id + b',"result":' + dumps(result).encode() + b"}"
+    stdio.write(len(response).to_bytes(4, "big") + response)
+    return received, eof, True
 
 
 def _answer_initialize(stdio: Stdio, received: bytes, prepared: str) -> bool:

@@ -28,9 +28,10 @@ from ext_sdk.core.wire.json_codec import dumps, loads
 from .gevals import GevalsAdapter
 from .line_limit import printable
 from .manifest import build_manifest
+from .mcp import build_tools
 from .schema import branches_of, params_schema, properties_of
 from .server import InitialIO, Server
-from .serving import PROTOCOLS, Serving
+from .serving import PROTOCOLS, Serving, ServingError, Tools
 from .session import Session
 
 if TYPE_CHECKING:
@@ -172,19 +173,30 @@ def _parser(extension: Definition, program: str) -> argparse.ArgumentParser:
     )
     export.add_argument("--protocol", required=True, choices=EXPORTS, help="the protocol of the host")
     export.add_argument("folder", metavar="DIR", help="the folder to write, created if missing")
-    export.add_argument("--config", metavar="JSON", help=argparse.SUPPRESS, default=argparse.SUPPRESS)
+    _add_serving(export, "the current directory, or one that the host prefers")
     serve = commands.add_parser(
         "serve",
         prog=f"{program} serve",
         help="serve the operations over another protocol",
         description="Serve the operations on stdin and stdout over another protocol than gevals: `mcp` is the Model "
-        "Context Protocol, in which each operation is a tool. Operations that may change or delete what exists are "
-        "only served if --allow names them.",
+        "Context Protocol, in which each operation is a tool; `gassist` is the plugin protocol of NVIDIA G-Assist, in "
+        "which it is a function. Operations that may change or delete what exists are only served if --allow names "
+        "them, or, over `gassist`, after the user has confirmed each call.",
         epilog=serve_text(extension, program),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     serve.add_argument("--protocol", required=True, choices=PROTOCOLS)
-    serve.add_argument(
+    _add_serving(serve, "the first root of an MCP client that has roots, else the current directory")
+    return parser
+
+
+def _add_serving(parser: argparse.ArgumentParser, workdir: str) -> None:
+    """Add the options of `serve`.
+
+    Args:
+        workdir: the default of --workdir.
+    """
+    parser.add_argument(
         "--allow",
         action="append",
         default=[],
@@ -192,21 +204,15 @@ def _parser(extension: Definition, program: str) -> argparse.ArgumentParser:
         help="operations that are served although they may destroy something: names, or patterns with *, separated by "
         "commas; may be repeated",
     )
-    serve.add_argument(
+    parser.add_argument(
         "--deny",
         action="append",
         default=[],
         metavar="NAMES",
         help="operations that are not served, in the same form; an exact name in --allow counts more than a pattern",
     )
-    serve.add_argument(
-        "--workdir",
-        default="",
-        metavar="DIR",
-        help="working directory (default: the first root of an MCP client that has roots, else the current directory)",
-    )
-    serve.add_argument("--config", metavar="JSON", help="configuration", default=argparse.SUPPRESS)
-    return parser
+    parser.add_argument("--workdir", default="", metavar="DIR", help=f"working directory (default: {workdir})")
+    parser.add_argument("--config", metavar="JSON", help="configuration", default=argparse.SUPPRESS)
 
 
 def _json(text: str, name: str) -> object:
@@ -264,22 +270,28 @@ def _params(chosen: argparse.Namespace) -> dict[str, object]:
     return {"operation": chosen.operation, "args": args, "context": context}
 
 
-# Modules of adapters that have files for hosts: `exported(extension, command, folder)` returns their texts by name, or
-# raises ValueError. `command` is the command line that serves the protocol, `folder` the absolute path of DIR. A text
-# that begins with `#!` is written as an executable.
+# Modules of adapters that have files for hosts: `exported(extension, tools, command, folder)` returns their texts by
+# name, or raises ValueError. `tools` are the operations that are served, `command` is the command line that serves the
+# protocol, `folder` the absolute path of DIR. A text that begins with `#!` is written as an executable.
 EXPORTS = {"gassist": "gassist"}
 RECORD = ".exported.json"  # of the files of an export: the SHA-256 of each text, by name
 
 
 def _export(extension: Definition, chosen: argparse.Namespace) -> int:
     command = [*own_command(), "serve", "--protocol", chosen.protocol]
-    command += ["--config", chosen.config] if chosen.config else []
+    for name in ("allow", "deny"):
+        command += [f"--{name}={text}" for text in getattr(chosen, name)]
+    workdir = os.path.abspath(chosen.workdir) if chosen.workdir else ""  # noqa: PTH100
+    command += [f"--workdir={workdir}"] if workdir else []
+    command += [f"--config={chosen.config}"] if chosen.config else []
     exporter = import_module(f"ext_sdk.server.{EXPORTS[chosen.protocol]}")
-    folder = Path(chosen.folder)
+    tools, folder = Tools(build_tools(extension)), Path(chosen.folder)
     try:
-        texts: dict[str, str] = exporter.exported(extension, command, Path(os.path.abspath(folder)))  # noqa: PTH100
+        tools.select(Serving(chosen.protocol, allow=chosen.allow, deny=chosen.deny))
+        path = Path(os.path.abspath(folder))  # noqa: PTH100
+        texts: dict[str, str] = exporter.exported(extension, tools, command, path)
         written = write_export(folder, texts)
-    except ValueError as error:
+    except (ServingError, ValueError) as error:
         raise _UsageError(f"export: {error}") from error
     except OSError as error:
         raise _UsageError(f"export: {error.filename or folder}: {error.strerror}") from error

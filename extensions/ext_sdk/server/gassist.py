@@ -18,12 +18,13 @@ from ext_sdk.core.wire.json_codec import dumps
 from ext_sdk.core.wire.jsonrpc import Notification, encode
 from ext_sdk.result import InvalidArgs
 
-from .line_limit import printable
+from .line_limit import printable, readable
 from .server import Adapter
+from .serving import GASSIST_VERSION, gassist_functions, gassist_result
 from .session import shown
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
     from ext_sdk.args import Schema
@@ -33,11 +34,11 @@ if TYPE_CHECKING:
     from ext_sdk.definition import Definition
     from ext_sdk.result import Result
 
-    from .server import Server
+    from .server import InitialIO, Server
+    from .serving import Serving, Tools
     from .session import Call
 
 FRAMING = "uint32"
-PROTOCOL_VERSION = "2.0"
 METHODS = ("initialize", "ping", "execute", "input", "shutdown")
 PLUGIN_ERROR, TIMEOUT = -1, -2
 # Codes of gevals, which are not in the table "Error Codes".
@@ -47,24 +48,6 @@ CODES = {
     gevals_spec.TIMEOUT: TIMEOUT,
 }
 CONFIRMED = ("yes", "y")  # replies that confirm a call
-
-
-def function_names(extension: str, operations: Iterable[str]) -> dict[str, str]:
-    """Return the operations by the names of their functions, such as `shell_write_file`.
-
-    An engine has one table of functions for all plugins, so each name begins with that of the extension. The engine
-    reserves `rise_`.
-    """
-    prefix = f"{extension}_".replace("-", "_")
-    if prefix.lower().startswith("rise_"):
-        prefix = f"ext_{prefix}"
-    names: dict[str, str] = {}
-    for operation in operations:
-        name = prefix + operation.replace("-", "_")
-        while name in names:  # a-b and a_b
-            name += "_"
-        names[name] = operation
-    return names
 
 
 class Pending(NamedTuple):
@@ -83,19 +66,25 @@ class GAssistAdapter(Adapter):
     """Adapter of G-Assist 2.0: `initialize`, `ping`, `execute`, `input`, `shutdown`.
 
     The result of a call is a notification `complete`, as of all SDKs: the emulator shows no text of a response. Log
-    entries become notifications `stream`, which users see; those of level debug become `log`. A destructive operation
-    begins only after the user has confirmed it, in the session that `keep_session` keeps open.
+    entries become notifications `stream`, which users see; those of level debug become `log`. An operation that may
+    destroy something, and that `--allow` does not name, begins only after the user has confirmed it, in the session
+    that `keep_session` keeps open.
     """
 
     framing = FRAMING
 
-    def __init__(self, server: Server) -> None:
+    def __init__(self, server: Server, serving: Serving, tools: Tools) -> None:
         super().__init__(server)
-        operations = server.extension.operations
-        self._operations = function_names(server.extension.name, operations) | {name: name for name in operations}
-        self._workdir = os.getcwd()  # noqa: PTH109  (no pathlib at start)
+        self._tools = tools
+        self._functions = gassist_functions(tools.name, tools.effects)
+        self._workdir = os.path.abspath(serving.workdir or ".")  # noqa: PTH100
         self._pending: Pending | None = None
-        self._warmed_up = False
+        self._answered = False  # `initialize` was, before the server started
+        self._compare: Callable[[], str] | None = None
+
+    def opening(self, initial: InitialIO) -> bytes:
+        self._answered, self._compare = initial.manifest_sent, initial.compare
+        return b""
 
     def request(self, request: Request, payload: bytes) -> None:
         params = request.params if isinstance(request.params, dict) else {}
@@ -130,13 +119,14 @@ class GAssistAdapter(Adapter):
 
     def _initialize(self, id: Id, params: Mapping[str, object]) -> None:
         version = params.get("protocol_version")
-        if version not in (None, PROTOCOL_VERSION):
-            text = f"initialize: unsupported protocol_version {shown(version)}; expected {dumps(PROTOCOL_VERSION)}"
+        if version not in (None, GASSIST_VERSION):
+            text = f"initialize: unsupported protocol_version {shown(version)}; expected {dumps(GASSIST_VERSION)}"
             raise RpcError(gevals_spec.INVALID_PARAMS, text)
-        self._respond(id, initialize_result(self.server.extension))
-        if not self._warmed_up:
-            self._warmed_up = True
-            self.server.warm_up()
+        if not self._answered:
+            self._respond(id, gassist_result(self._tools))
+        self._answered = False
+        self.server.warm_up(self._compare)
+        self._compare = None
 
     def _execute(self, id: Id, params: Mapping[str, object]) -> None:
         if not isinstance(id, (int, str)):  # else `complete` could not name the request
@@ -148,19 +138,24 @@ class GAssistAdapter(Adapter):
             if not isinstance(function, str):
                 text = f"execute: function: expected the name of a function, found {shown(function)}"
                 raise RpcError(gevals_spec.INVALID_PARAMS, text)
-            if function not in self._operations:
-                known = function_names(self.server.extension.name, self.server.extension.operations)
-                text = f"unknown function: {function[:LONGEST_NAME]}; {suggest(function, known)}"
-                raise RpcError(gevals_spec.METHOD_NOT_FOUND, text)
-            name = self._operations[function]
+            operation = self._functions.get(function, function)
+            if operation not in self._tools.lines:
+                raise RpcError(gevals_spec.METHOD_NOT_FOUND, self._refusal(function, operation))
             context = {"workdir": self._workdir}
-            call: dict[str, object] = {"operation": name, "args": arguments, "context": context}
-            if getattr(self.server.extension.operations[name], "destructive", name in ("remove", "run")):
+            call: dict[str, object] = {"operation": operation, "args": arguments, "context": context}
+            if operation in self._tools.withheld:
                 self._ask(id, Pending(function, call))
             else:
                 self.server.execute(id, call)
         except RpcError as error:
             self.server.write(self._failed(id, error))
+
+    def _refusal(self, function: str, operation: str) -> str:
+        """Return why a function is refused, and the remedy."""
+        if operation in self._tools.denied:
+            return self._tools.refusal(operation)
+        served = [name for name, operation in self._functions.items() if operation in self._tools.lines]
+        return f"unknown function: {function[:LONGEST_NAME]}; {suggest(function, served)}"
 
     def _ask(self, id: Id, pending: Pending) -> None:
         """Ask the user to confirm a call, unless its arguments are refused in any case.
@@ -206,13 +201,7 @@ class GAssistAdapter(Adapter):
         server.finish()
 
     def result(self, call: Call, result: Result) -> bytes:
-        members = self.server.limiter.members(result)
-        message, error, outputs = members.get("message", ""), members.get("error", ""), members.get("outputs")
-        lines = [str(text) for text in dict.fromkeys((message, error)) if text]
-        for name, value in outputs.items() if isinstance(outputs, dict) else ():
-            text = str(value).rstrip("\n")
-            lines.append(f"{name}:\n{text}" if "\n" in text else f"{name}: {text}")
-        data = printable("\n".join(lines)) or f"{call.operation.name}: {'done' if result.success else 'failed'}"
+        data = printable(readable(self.server.limiter.members(result)))
         return self._complete(call.id, success=result.success, data=data)
 
     def error(self, id: Id, error: RpcError) -> bytes:
@@ -257,20 +246,6 @@ def _frame(payload: bytes) -> bytes:
     return FRAMINGS[FRAMING].encode(payload)
 
 
-def initialize_result(extension: Definition) -> dict[str, object]:
-    """Return the result of `initialize`: the members of the specification, and those that the SDKs add."""
-    names = function_names(extension.name, extension.operations)
-    operations = extension.operations
-    return {
-        "name": extension.name,
-        "version": extension.version,
-        "capabilities": ["streaming", "passthrough"],
-        "description": extension.description,
-        "protocol_version": PROTOCOL_VERSION,
-        "commands": [{"name": name, "description": operations[names[name]].description} for name in names],
-    }
-
-
 # The folder of a plugin
 
 LAUNCHER = """\
@@ -295,7 +270,7 @@ overwritten.
 | file | purpose |
 |---|---|
 | `manifest.json` | the functions of the plugin |
-| `launch` | starts the plugin: `{shown}` |
+| `launch` | starts the plugin: `{command}` |
 | `plugin.log` | errors of the program, written when it runs |
 | `workdir` | the working directory of the operations, created at the first start |
 
@@ -305,7 +280,7 @@ PLUGINS is the folder that contains this one:
     python -m plugin_emulator -d PLUGINS list functions
     python -m plugin_emulator -d PLUGINS exec {function}
 
-{count} functions. A function that can change or delete data asks for a confirmation: reply `yes` to run it.
+Functions:
 
 {functions}
 """
@@ -314,7 +289,7 @@ _FOLDER = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")  # the emulator loads no other f
 _RESERVED = ("con", "prn", "aux", "nul", "com1", "com2", "lpt1", "lpt2")
 
 
-def exported(extension: Definition, command: Sequence[str], folder: Path) -> dict[str, str]:
+def exported(extension: Definition, tools: Tools, command: Sequence[str], folder: Path) -> dict[str, str]:
     """Return the files of a plugin by name; see `cli.EXPORTS`.
 
     Raises:
@@ -325,7 +300,7 @@ def exported(extension: Definition, command: Sequence[str], folder: Path) -> dic
             f"{folder.name!r} cannot be the name of a plugin's folder; expected a letter, then letters, digits, - and _"
         )
     program = f"ext-{extension.name}"
-    functions = plugin_functions(extension)
+    functions = plugin_functions(extension, tools)
     manifest = {
         "manifestVersion": 1,
         "name": extension.name,
@@ -333,21 +308,24 @@ def exported(extension: Definition, command: Sequence[str], folder: Path) -> dic
         "description": extension.description or f"Operations of {program}",
         "executable": "./launch",
         "persistent": True,
-        "protocol_version": PROTOCOL_VERSION,
+        "protocol_version": GASSIST_VERSION,
         "tags": [extension.name],
         "functions": functions,
     }
     import json
 
-    rows = [f"- `{each['name']}`: {str(each['description']).partition(chr(10))[0]}" for each in functions]
+    names = gassist_functions(tools.name, tools.effects)
+    rows = [
+        f"- `{name}`: {tools.head['summaries'][names[name]]}"
+        + (" Runs when the user has replied `yes`." if names[name] in tools.withheld else "")
+        for name in map(str, (each["name"] for each in functions))
+    ]
     values = {
         "name": extension.name,
         "program": program,
         "description": str(manifest["description"]).rstrip("."),
         "command": shlex.join(command),
-        "shown": shlex.join([program, *command[-3:]]),
         "function": functions[0]["name"],
-        "count": len(functions),
         "functions": "\n".join(rows),
     }
     return {
@@ -357,7 +335,7 @@ def exported(extension: Definition, command: Sequence[str], folder: Path) -> dic
     }
 
 
-def plugin_functions(extension: Definition) -> list[dict[str, object]]:
+def plugin_functions(extension: Definition, tools: Tools) -> list[dict[str, object]]:
     """Return the functions of a manifest.
 
     The emulator reads their arguments in `parameters`. The manifests of NVIDIA's plugins have `properties` and
@@ -368,9 +346,10 @@ def plugin_functions(extension: Definition) -> list[dict[str, object]]:
     from .schema import object_schema
 
     operations = extension.operations
-    main = [operation.name for operation in operations.values() if not operation.same_as]
     functions: list[dict[str, object]] = []
-    for name, operation in function_names(extension.name, main).items():
+    for name, operation in gassist_functions(tools.name, tools.effects).items():
+        if operation not in tools.lines:
+            continue
         args_type = operations[operation].args_type
         schema = argument_schema(object_schema(args_type))
         rules = rules_text(args_type)

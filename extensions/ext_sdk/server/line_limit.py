@@ -180,6 +180,18 @@ def _size(text: str) -> int:
     return len(dumps(text).encode("utf-8", "backslashreplace"))
 
 
+def readable(members: dict[str, object]) -> str:
+    """Return the members of a result as text: message, error, and one line or block for each output."""
+    message, error, outputs = (members.get(name) for name in ("message", "error", "outputs"))
+    lines = [str(message)] if message else []
+    if error and error != message:
+        lines.append(str(error))
+    for name, value in outputs.items() if isinstance(outputs, dict) else ():
+        text = value.rstrip("\n")
+        lines.append(f"{name}:\n{text}" if "\n" in text else f"{name}: {text}")
+    return "\n".join(lines) or ("done" if members["success"] else "failed")
+
+
 def cut(text: str, limit: int) -> str:
     """Return the text, or its beginning and end with a note between them.
 

@@ -18,7 +18,7 @@ from ext_sdk.core.wire.errors import RpcError
 from ext_sdk.core.wire.json_codec import dumps, loads
 from ext_sdk.core.wire.jsonrpc import ErrorResponse, Notification, Request, Response, encode
 
-from .line_limit import id_fits
+from .line_limit import id_fits, readable
 from .manifest import extract_definitions
 from .schema import params_schema
 from .server import Adapter
@@ -91,6 +91,7 @@ def build_tools(extension: Definition) -> bytes:
         "version": extension.version,
         "description": extension.description,
         "operations": {operation.name: _effect(operation) for operation in operations},
+        "summaries": {operation.name: operation.description.partition("\n")[0] for operation in operations},
         "aliases": {alias.name: alias.same_as for alias in extension.operations.values() if alias.same_as},
         "initialize": dumps(described)[1:],  # the first member is the version
         "discover": dumps(discovered),
@@ -384,7 +385,7 @@ class McpAdapter(Adapter):
         call = self._open.pop((type(id), id), None)
         failed = not members["success"]
         structured = call is not None and call.structured
-        text = dumps(members) if structured and not failed else _readable(members)
+        text = dumps(members) if structured and not failed else readable(members)
         result: dict[str, object] = {"content": [{"type": "text", "text": text}], "isError": failed}
         if structured:
             result["structuredContent"] = members
@@ -434,15 +435,3 @@ def _first_root(result: object) -> str:
             if "\0" not in path:
                 return path
     return ""
-
-
-def _readable(members: dict[str, object]) -> str:
-    """Return the members of a result as text: message, error, and one line or block for each output."""
-    message, error, outputs = (members.get(name) for name in ("message", "error", "outputs"))
-    lines = [str(message)] if message else []
-    if error and error != message:
-        lines.append(str(error))
-    for name, value in outputs.items() if isinstance(outputs, dict) else ():
-        text = value.rstrip("\n")
-        lines.append(f"{name}:\n{text}" if "\n" in text else f"{name}: {text}")
-    return "\n".join(lines) or ("done" if members["success"] else "failed")

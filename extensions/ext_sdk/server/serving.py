@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from ext_sdk.core.wire.jsonrpc import Request
 
 # The adapter of each protocol: module and class, which is called with the server, the options and the tools.
-PROTOCOLS = {"mcp": "ext_sdk.server.mcp:McpAdapter"}
+PROTOCOLS = {"gassist": "ext_sdk.server.gassist:GAssistAdapter", "mcp": "ext_sdk.server.mcp:McpAdapter"}
 OPTIONS = ("--protocol", "--allow", "--deny", "--workdir", "--config")
 
 # Effects of an operation, in the head of the prepared tools.
@@ -102,8 +102,9 @@ class Tools:
     def select(self, serving: Serving) -> None:
         """Keep the tools that are served.
 
-        An operation that may destroy something is only served if `--allow` names it. `--deny` counts more than
-        `--allow`, but an exact name in `--allow` counts more than a pattern in `--deny`.
+        An operation that may destroy something is only served if `--allow` names it, or, over G-Assist, after the user
+        has confirmed each call. `--deny` counts more than `--allow`, but an exact name in `--allow` counts more than a
+        pattern in `--deny`.
 
         Raises:
             ServingError: a pattern matches no operation, or no operation is left.
@@ -121,7 +122,8 @@ class Tools:
                 self.denied.append(name)
             elif effect == DESTRUCTIVE and not any(matches(name, pattern) for pattern in serving.allow):
                 self.withheld.append(name)
-        for name in (*self.withheld, *self.denied):
+        confirmed = serving.protocol == "gassist"
+        for name in self.denied if confirmed else (*self.withheld, *self.denied):
             del self.lines[name]
         if not self.lines:
             raise ServingError(f"no operation is left to serve; {self.notice()}")
@@ -191,6 +193,65 @@ def first_result(request: Request, tools: Tools) -> str | None:
     if request.method == "server/discover" and isinstance(meta, dict) and meta.get(VERSION_KEY) in MODERN_VERSIONS:
         return str(tools.head["discover"]) if isinstance(meta.get(CAPABILITIES_KEY), dict) else None
     return None
+
+
+# --- G-Assist: the request that begins a session ---
+
+GASSIST_VERSION = "2.0"
+GASSIST_LIMIT_BYTES = 10_485_760  # of a message
+
+
+def gassist_functions(extension: str, operations: Iterable[str]) -> dict[str, str]:
+    """Return the operations by the names of their functions, such as `shell_write_file`.
+
+    An engine has one table of functions for all plugins, so each name begins with that of the extension. The engine
+    reserves `rise_`.
+    """
+    prefix = f"{extension}_".replace("-", "_")
+    if prefix.lower().startswith("rise_"):
+        prefix = f"ext_{prefix}"
+    names: dict[str, str] = {}
+    for operation in operations:
+        name = prefix + operation.replace("-", "_")
+        while name in names:  # a-b and a_b
+            name += "_"
+        names[name] = operation
+    return names
+
+
+def gassist_result(tools: Tools) -> dict[str, object]:
+    """Return the result of `initialize`: the members of the specification, and those that the SDKs of NVIDIA add."""
+    served = [(name, operation) for name, operation in gassist_functions(tools.name, tools.effects).items()]
+    summaries = tools.head["summaries"]
+    return {
+        "name": tools.name,
+        "version": tools.version,
+        "capabilities": ["streaming", "passthrough"],
+        "description": tools.description,
+        "protocol_version": GASSIST_VERSION,
+        "commands": [{"name": name, "description": summaries[of]} for name, of in served if of in tools.lines],
+    }
+
+
+def gassist_first_frame(received: bytes) -> bytes | None:
+    """Return the payload of the first frame; None if more bytes are needed, b"" if these are not a frame."""
+    if len(received) < 4:
+        return None
+    length = int.from_bytes(received[:4], "big")
+    if length > GASSIST_LIMIT_BYTES:
+        return b""
+    return received[4 : 4 + length] if len(received) >= 4 + length else None
+
+
+def gassist_first_result(request: Request, tools: Tools) -> dict[str, object] | None:
+    """Return the result of a valid `initialize` of G-Assist; None for all other requests."""
+    params = {} if request.params is None else request.params
+    if request.method != "initialize" or not isinstance(params, dict):
+        return None
+    return gassist_result(tools) if params.get("protocol_version") in (None, GASSIST_VERSION) else None
+
+
+# --- All protocols ---
 
 
 def encoded_id(id: object) -> bytes | None:

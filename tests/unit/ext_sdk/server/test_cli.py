@@ -11,14 +11,11 @@ import shlex
 import signal
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from tests.support.host import PATIENCE_S, PROBE, ExtensionHost, execute
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def probe(*arguments: str, env: dict[str, str] | None = None, stdin: str = "") -> subprocess.CompletedProcess[str]:
@@ -327,8 +324,10 @@ def test_an_export_is_written_and_written_again(tmp_path: Path) -> None:
     assert export(folder).stdout == "".join(f"{folder / name}: unchanged\n" for name in names)
     assert files(folder) == first
     config = '{"greeting": "it\'s"}'
-    assert export(folder, "--config", config).stdout.splitlines()[1] == f"{folder}/launch: written"
-    assert shlex.split(files(folder)["launch"].splitlines()[-1])[-2:] == ["--config", config]
+    options = ["--config", config, "--allow", "echo,log", "--deny", "hang", "--workdir", "."]
+    assert export(folder, *options).stdout == "".join(f"{folder / name}: written\n" for name in names)
+    words = shlex.split(files(folder)["launch"].splitlines()[-1])
+    assert words[-4:] == ["--allow=echo,log", "--deny=hang", f"--workdir={Path.cwd()}", f"--config={config}"]
 
 
 def test_files_of_a_previous_export_are_removed_and_no_others(tmp_path: Path) -> None:
@@ -381,6 +380,7 @@ def test_an_export_never_overwrites_a_file_of_a_user(made: str, tmp_path: Path) 
         (["--protocol", "telnet", "probe"], "argument --protocol: invalid choice: 'telnet'"),
         (["--protocol", "gassist", "my plugin"], "export: 'my plugin' cannot be the name of a plugin's folder"),
         (["--protocol", "gassist", "--config", "{", "probe"], "--config: expected an object of JSON"),
+        (["--protocol", "gassist", "--allow", "ecko", "probe"], "--allow ecko: matches no operation of probe; did you"),
         (["--protocol", "gassist", "/dev/null/probe"], "export: /dev/null/probe: Not a directory"),
     ],
 )

@@ -11,10 +11,14 @@ import msgspec
 import pytest
 
 import ext_sdk
-from ext_sdk.server.gassist import argument_schema, exported, function_names
+from ext_sdk.server.gassist import argument_schema, exported
+from ext_sdk.server.mcp import build_tools
 from ext_sdk.server.schema import object_schema
+from ext_sdk.server.serving import Serving, Tools, gassist_functions
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from ext_sdk.args import Schema
 
 
@@ -40,7 +44,15 @@ def party(name: str = "party-1") -> ext_sdk.Extension:
     extension = ext_sdk.Extension(name, version="1.0.0", description="Parties")
     extension.add(ext_sdk.Operation("send-invitation", invite))
     extension.add(ext_sdk.Operation("invite", invite, same_as="send-invitation"))
+    extension.add(ext_sdk.Operation("count", invite, read_only=True))
     return extension
+
+
+def plugin(command: Sequence[str], folder: Path, *, deny: Sequence[str] = ()) -> dict[str, str]:
+    extension = party()
+    tools = Tools(build_tools(extension))
+    tools.select(Serving("gassist", deny=deny))
+    return exported(extension, tools, command, folder)
 
 
 @pytest.mark.parametrize(
@@ -54,7 +66,7 @@ def party(name: str = "party-1") -> ext_sdk.Extension:
 def test_a_function_has_a_name_that_no_other_plugin_has(
     extension: str, operations: list[str], names: list[str]
 ) -> None:
-    assert function_names(extension, operations) == dict(zip(names, operations, strict=True))
+    assert gassist_functions(extension, operations) == dict(zip(names, operations, strict=True))
 
 
 def test_each_argument_has_one_type_and_is_described_down_to_its_members() -> None:
@@ -77,7 +89,7 @@ def test_each_argument_has_one_type_and_is_described_down_to_its_members() -> No
 
 
 def test_the_manifest_has_the_functions_in_the_form_of_the_emulator_and_in_that_of_the_plugins_of_nvidia() -> None:
-    manifest = json.loads(exported(party(), ["party"], Path("/plugins/party"))["manifest.json"])
+    manifest = json.loads(plugin(["party"], Path("/plugins/party"))["manifest.json"])
     functions = manifest.pop("functions")
     assert manifest == {
         "manifestVersion": 1,
@@ -89,7 +101,8 @@ def test_the_manifest_has_the_functions_in_the_form_of_the_emulator_and_in_that_
         "protocol_version": "2.0",
         "tags": ["party-1"],
     }
-    (function,) = functions  # an alias is not a function
+    function, other = functions  # an alias is not a function
+    assert other["name"] == "party_1_count"
     assert function["name"] == "party_1_send_invitation"
     assert function["description"] == "Invite guests.\n\nExpects one of guest and everyone."
     assert function["tags"] == ["party-1", "send", "invitation"]
@@ -104,7 +117,7 @@ def test_the_manifest_has_the_functions_in_the_form_of_the_emulator_and_in_that_
 @pytest.mark.parametrize("name", ["my plugin", "1", "nul", "COM1", "a.b", "übung"])
 def test_a_folder_that_the_engine_would_not_load_is_refused(name: str) -> None:
     with pytest.raises(ValueError, match=r"cannot be the name of a plugin's folder; expected a letter, then letters"):
-        exported(party(), ["party"], Path("/plugins") / name)
+        plugin(["party"], Path("/plugins") / name)
 
 
 @pytest.mark.parametrize("readable", [True, False])
@@ -116,9 +129,7 @@ def test_the_launcher_starts_the_command_in_the_workdir_and_keeps_stderr_off_the
     if not readable:
         (folder / "plugin.log").mkdir()  # nothing can be written there
     launcher = folder / "launch"
-    launcher.write_text(
-        exported(party(), ["sh", "-c", 'pwd; echo "it\'s $1"; echo wrong >&2', "-", "a b"], folder)["launch"]
-    )
+    launcher.write_text(plugin(["sh", "-c", 'pwd; echo "it\'s $1"; echo wrong >&2', "-", "a b"], folder)["launch"])
     launcher.chmod(0o755)
     for command, cwd in ((str(launcher), tmp_path), ("./launch", folder)):
         ran = subprocess.run(
@@ -129,10 +140,17 @@ def test_the_launcher_starts_the_command_in_the_workdir_and_keeps_stderr_off_the
         assert (folder / "plugin.log").read_text() == "wrong\nwrong\n"
 
 
-def test_the_readme_names_the_functions() -> None:
-    text = exported(party(), ["/opt/bin/ext-party-1", "serve", "--protocol", "gassist"], Path("/plugins/party"))[
-        "README.md"
+def test_operations_that_are_denied_are_not_functions() -> None:
+    files = plugin(["party"], Path("/plugins/party"), deny=["count"])
+    assert [function["name"] for function in json.loads(files["manifest.json"])["functions"]] == [
+        "party_1_send_invitation"
     ]
+    assert "party_1_count" not in files["README.md"]
+
+
+def test_the_readme_names_the_functions_and_those_that_are_confirmed() -> None:
+    text = plugin(["/opt/bin/ext-party-1", "serve", "--protocol", "gassist"], Path("/plugins/party"))["README.md"]
     assert text.startswith("# party-1: a plugin for G-Assist\n\nParties.\n")
-    assert "starts the plugin: `ext-party-1 serve --protocol gassist`" in text
-    assert "\n- `party_1_send_invitation`: Invite guests.\n" in text
+    assert "starts the plugin: `/opt/bin/ext-party-1 serve --protocol gassist`" in text
+    assert "\n- `party_1_send_invitation`: Invite guests. Runs when the user has replied `yes`.\n" in text
+    assert "\n- `party_1_count`: Invite guests.\n" in text

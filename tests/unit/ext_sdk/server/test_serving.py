@@ -20,6 +20,7 @@ HEAD = {
     "version": "1.0.0",
     "description": "Lamps",
     "operations": EFFECTS,
+    "summaries": dict.fromkeys(EFFECTS, "A sentence."),
     "aliases": {"fetch": "get"},
     "initialize": '"capabilities":{}}',
     "discover": '{"supportedVersions":[]}',
