@@ -7,14 +7,10 @@ import math
 import random
 import time
 from functools import cached_property, partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import ext_sdk
-from ext_kubernetes.config import ClusterArgs, KubernetesConfig
-from ext_kubernetes.objects.fields import items, text
-from ext_sdk.context import ClientCache
-
-from .connection import (
+from ext_kubernetes.api.connection import (
     JSON,
     MOST_BODY_BYTES,
     ErrorResponse,
@@ -26,8 +22,8 @@ from .connection import (
     read_body,
     transport_error,
 )
-from .discovery import Discovery, api_path, core_path
-from .errors import (
+from ext_kubernetes.api.discovery import Discovery, api_path, core_path
+from ext_kubernetes.api.errors import (
     REFUSAL_CHECK,
     ApiError,
     InvalidName,
@@ -38,19 +34,19 @@ from .errors import (
     Unreachable,
     api_error,
 )
-from .kubeconfig import Source, find_source, public_url, source_of_step
-from .watch import Watch
+from ext_kubernetes.api.kubeconfig import Source, find_source, public_url, source_of_step
+from ext_kubernetes.config import ClusterArgs, KubernetesConfig
+from ext_kubernetes.objects.fields import items, text
+from ext_sdk.context import ClientCache
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
+    from ext_kubernetes.api.connection import Connection
+    from ext_kubernetes.api.discovery import ApiPath, Resource
+    from ext_kubernetes.api.package_patches import RawResponse
     from ext_kubernetes.config import KubeconfigArgs
     from ext_kubernetes.objects.yaml_loader import Object
-
-    from .connection import Connection
-    from .discovery import ApiPath, Resource
-    from .package_patches import RawResponse
-
 
 RETRIES = 4
 FIRST_PAUSE = 0.05  # seconds before the first retry; doubles
@@ -504,3 +500,64 @@ def review(kind: str, spec: Object, context: ext_sdk.Context, client: Client) ->
     """Create an access review, and return it with its status."""
     body = {"apiVersion": f"{REVIEWS}/v1", "kind": kind, "spec": spec}
     return client.request("POST", api_path(REVIEWS, "v1", f"{kind.lower()}s"), body=body, deadline=context.deadline)
+
+
+PIECE = 65_536  # bytes read at once
+LONGEST_EVENT = 16 * 1024 * 1024  # bytes; etcd keeps objects under 2 MB
+
+
+class Event(NamedTuple):
+    """Event: ADDED, MODIFIED, DELETED or BOOKMARK, and the object."""
+
+    type: str
+    object: Object
+
+
+class Watch:
+    """Iterator over the events of one watch, until the server or the deadline ends it.
+
+    Iterating raises ApiError (Gone if the version to continue from is too old) and Unreachable.
+    """
+
+    def __init__(self, response: RawResponse, failed: Callable[[Exception], Unreachable]) -> None:
+        self._response = response
+        self._failed = failed
+        self._closed = False
+
+    def __iter__(self) -> Iterator[Event]:
+        import urllib3
+
+        pending = b""
+        try:
+            while piece := self._response.read1(PIECE):
+                pending += piece
+                *lines, pending = pending.split(b"\n")
+                for event in map(json.loads, filter(bytes.strip, lines)):
+                    kind, item = event.get("type"), event.get("object")
+                    if not isinstance(kind, str) or not isinstance(item, dict):
+                        raise ValueError("an event without type and object")  # noqa: TRY004  (the server's text)
+                    if kind == "ERROR":
+                        code = item.get("code")
+                        raise api_error(code if isinstance(code, int) else 500, item, where="watch")
+                    yield Event(kind, item)
+                if len(pending) > LONGEST_EVENT:
+                    raise self._failed(ValueError(f"an event of more than {LONGEST_EVENT} bytes"))
+        except urllib3.exceptions.ReadTimeoutError:
+            return
+        except (urllib3.exceptions.HTTPError, OSError, ValueError) as error:
+            if not self._closed:
+                raise self._failed(error) from error
+        finally:
+            self._response.close()
+
+    def close(self) -> None:
+        """End the watch, from any thread; iterating stops."""
+        self._closed = True
+        shutdown = getattr(self._response, "shutdown", None)
+        try:
+            if shutdown is not None:
+                shutdown()
+            else:
+                self._response.close()
+        except (OSError, ValueError, RuntimeError):  # it has ended already
+            pass

@@ -21,9 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from types import TracebackType
 
-    from ext_kubernetes.api.client import Client
+    from ext_kubernetes.api.client import Client, Watch
     from ext_kubernetes.api.discovery import Resource
-    from ext_kubernetes.api.watch import Watch
     from ext_kubernetes.objects.yaml_loader import Object
     from ext_kubernetes.targets import Target
 

@@ -2,24 +2,32 @@
 
 from __future__ import annotations
 
+import os
 from collections import deque
 from typing import TYPE_CHECKING
 
 from ext_recorder.cassette.events import Data, omission
 from ext_recorder.errors import CassetteError, UsageError
+from ext_recorder.messages.path_bindings import path_in
+from ext_recorder.protocols.dialect import id_key, pointers_of
 from ext_recorder.replay.player import SECOND_CONNECTION
 from ext_sdk.core.wire.errors import FrameTooLong
+from ext_sdk.core.wire.frames import Frame
+from ext_sdk.core.wire.json_codec import dumps, quote
+from ext_sdk.core.wire.json_pointer import locate
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from ext_recorder.cassette.events import Event, Mark
     from ext_recorder.cassette.reader import Reader
-
-    from .child_messages import ChildMessages
-    from .differences import LiveDifferences
-    from .request_writer import RequestWriter
-
+    from ext_recorder.messages.name_map import NameMap
+    from ext_recorder.messages.open_calls import IdMap
+    from ext_recorder.messages.path_bindings import ReplayBindings
+    from ext_recorder.protocols.dialect import ClassifiedMessage, Dialect
+    from ext_recorder.verify.child_messages import ChildMessages
+    from ext_recorder.verify.differences import LiveDifferences
+    from ext_sdk.core.wire.framing import Framing
 
 AHEAD_EVENTS = 1_000  # that are read ahead
 
@@ -271,3 +279,128 @@ class HostScript:
             if message.refusal and not self._closed:
                 self.outbox.append(message.refusal)
             self.advance(now)
+
+
+PROJECTS = ("root", "folder")  # of language servers, which have work only where files are
+FOLDERS = ("workdir", "cwd", *PROJECTS)  # bindings for which a folder is created; the others need --bind
+_MARK = b"[redacted:"
+
+
+class RequestWriter:
+    """Converter of recorded messages to live bytes.
+
+    Args:
+        dialect: finds paths, names and calls in messages.
+        bindings: placeholder and live paths.
+        counterparts: names, recorded and live.
+        child_calls: recorded ids of requests of the child, mapped to live ids.
+        secrets: values by their rule, as in {"env.API_TOKEN": …}.
+        new_folder: creates a folder for a binding of this name, and returns its path.
+        handed: returns pointers of values in a message of the host that the child generated.
+
+    Attributes:
+        unbound: names of bindings that were sent unchanged, because they have no live value.
+        unknown_secrets: placeholders that were sent unchanged, because their values are unknown.
+    """
+
+    def __init__(
+        self,
+        dialect: Dialect,
+        framing: Framing,
+        *,
+        bindings: ReplayBindings,
+        counterparts: NameMap,
+        child_calls: IdMap,
+        secrets: Mapping[str, str],
+        new_folder: Callable[[str], str],
+        handed: Callable[[ClassifiedMessage], Iterable[str]],
+    ) -> None:
+        self._dialect = dialect
+        self._framing = framing
+        self._bindings = bindings
+        self._counterparts = counterparts
+        self._child_calls = child_calls
+        self._secrets = secrets
+        self._new_folder = new_folder
+        self._handed = handed
+        self.unbound: dict[str, None] = {}
+        self.unknown_secrets: dict[str, None] = {}
+
+    def wire(self, event: Data) -> Iterator[tuple[ClassifiedMessage | None, bytes]]:
+        """Yield pairs to send for an event: the recorded message, or None for other bytes; and the bytes.
+
+        The bytes are b"" for a response to a request that the child did not send.
+        """
+        for item in event.items(self._framing):
+            if not isinstance(item, Frame):
+                yield None, self._bindings.to_live(item.wire, json=False)
+                continue
+            message = self._dialect.classify(item.payload)
+            payload = self._live(message)
+            if payload == item.payload and item.wire:
+                yield message, item.wire
+            else:
+                yield message, b"" if payload is None else self._framing.encode(payload, item.head)
+
+    def _live(self, message: ClassifiedMessage) -> bytes | None:
+        for name, pointer in self._dialect.bound.get(message.method, {}).items():
+            path = path_in(message.at(pointer))
+            if name in FOLDERS and self._bindings.live(path) is None and self._bindings.is_placeholder(name, path):
+                self._bindings.bind(path, self._new_folder(name))  # this message is the first to name the folder
+        text = message.text
+        changes = list(self._changes(message))
+        if message.kind == "response" and message.key is not None:
+            calls = self._child_calls
+            live = calls.end(message.key) if self._dialect.is_last(message) else calls.live(message.key)
+            if live is None:
+                return None
+            changes.append((*message.span, live.decode("utf-8", "surrogateescape")))
+        for start, end, new in sorted(changes, reverse=True):
+            text = text[:start] + new + text[end:]
+        payload = text.encode("utf-8", "surrogateescape")
+        if _MARK in payload:
+            payload = self._with_secrets(payload)
+        self.unbound.update(dict.fromkeys(self._bindings.unbound(payload)))
+        return self._bindings.to_live(payload, json=message.kind != "other") if self._bindings else payload
+
+    def _changes(self, message: ClassifiedMessage) -> Iterator[tuple[int, int, str]]:
+        """Yield the spans of names with different live values, and those values."""
+        for start, end, value in locate(message.text, pointers_of(self._dialect.names, message.method)):
+            live = self._counterparts.live(id_key(value, message.text[start:end]))
+            if live is not None:
+                yield start, end, dumps(live)
+        if message.method == "initialize":  # of LSP: a server exits once the process of its client has exited
+            for start, end, value in locate(message.text, ["/params/processId"]):
+                if isinstance(value, int):
+                    yield start, end, str(os.getpid())
+        yield from self._handed_out(message)
+        for start, end, value in locate(message.text, pointers_of(self._dialect.mentions, message.method)):
+            recorded = id_key(value, message.text[start:end])
+            live_id = self._child_calls.live(recorded)
+            if live_id != recorded:
+                yield start, end, live_id.decode("utf-8", "surrogateescape")
+
+    def _handed_out(self, message: ClassifiedMessage) -> Iterator[tuple[int, int, str]]:
+        """Yield the spans of values that the child generated: strings anywhere, numbers at the named pointers."""
+        for start, end, value in locate(message.text, self._handed(message)):
+            live = None if isinstance(value, str) else self._counterparts.live(id_key(value, message.text[start:end]))
+            if live is not None:
+                yield start, end, dumps(live)
+        members = message.envelope.members if message.envelope else {}
+        for member in filter(None, map(members.get, message.form.content)):
+            yield from self._counterparts.sent(message.text, member.start, member.end)
+
+    def _with_secrets(self, payload: bytes) -> bytes:
+        from ext_sdk.core.redaction.patterns import PLACEHOLDER
+
+        parts: list[bytes] = []
+        position = 0
+        for match in PLACEHOLDER.finditer(payload):
+            placeholder = match[0].decode()
+            value = self._secrets.get(placeholder.removeprefix("[redacted:").rpartition("#")[0])
+            if value is None:
+                self.unknown_secrets[placeholder] = None
+                continue
+            parts += (payload[position : match.start()], quote(value)[1:-1].encode("utf-8", "surrogateescape"))
+            position = match.end()
+        return b"".join((*parts, payload[position:]))

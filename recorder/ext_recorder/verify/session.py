@@ -18,12 +18,12 @@ from ext_recorder.messages.name_map import NameMap
 from ext_recorder.messages.open_calls import IdMap
 from ext_recorder.messages.path_bindings import HOME, ReplayBindings
 from ext_recorder.messages.redaction import Redaction
+from ext_recorder.verify.host_script import PROJECTS, RequestWriter
 from ext_sdk.core.wire.framing import FRAMINGS
 
 from .child_messages import ChildMessages
 from .differences import LiveDifferences
 from .host_script import HostScript, LookaheadReader
-from .request_writer import PROJECTS, RequestWriter
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
