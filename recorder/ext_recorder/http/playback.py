@@ -156,19 +156,16 @@ class Playback:
             while (event := connection.next_event()) is not None:
                 if isinstance(event, bytes):
                     peer.write(event)
-                else:
-                    self._respond(peer, connection, event)
+                    continue
+                played = self.respond(event, connection.call)
+                if played.tunnel:
+                    connection.tunnel = event.uri.partition("://")[2].removesuffix(":443")
+                connection.why = played.error
+                peer.stream(played.pieces, end=played.end, piecewise=played.piecewise)
         except h11.RemoteProtocolError as error:
             problem = f"to {connection.address}: the child sends invalid HTTP/1.1 ({error})"
             connection.why = self._miss(problem, connection.call)
             peer.stream(iter(()), end=True)
-
-    def _respond(self, peer: ChildConnection, connection: PlayedConnection, request: Interaction) -> None:
-        played = self.respond(request, connection.call)
-        if played.tunnel:
-            connection.tunnel = request.uri.partition("://")[2].removesuffix(":443")
-        connection.why = played.error
-        peer.stream(played.pieces, end=played.end, piecewise=played.piecewise)
 
     def respond(self, request: Interaction, call: Call) -> PlayedResponse:
         """Return the response to a request."""

@@ -270,7 +270,11 @@ class PlayerDriver:
             self._stop(error)
 
     def _stop(self, error: Divergence | RecorderError) -> None:
-        """Write the output so far, then the error; raise a Divergence again."""
+        """Write the output so far, then the error.
+
+        After a Divergence, continue with another session, which has the message that this one does not have; without
+        one, raise it again.
+        """
         if self._on_end and not isinstance(error, Divergence):
             self._on_end(EXIT_CANNOT_PLAY)
         self._later.extend((0.0, action) for action in self._actions.take())
@@ -279,17 +283,13 @@ class PlayerDriver:
         self._later.clear()
         self._later_bytes = 0
         if isinstance(error, Divergence):
-            self._replace_session(error)
+            if self._choice is None:
+                raise error
+            self.player, self._actions = self._choice.other(ended=not self._open)
+            self._take()
             return
         self._err.write(f"ext-recorder: {error}\n".encode("utf-8", "backslashreplace"))
         self.status = EXIT_CANNOT_PLAY
-
-    def _replace_session(self, error: Divergence) -> None:
-        """Continue with another session, which has the message that this one does not have. Raises Divergence."""
-        if self._choice is None:
-            raise error
-        self.player, self._actions = self._choice.other(ended=not self._open)
-        self._take()
 
     def _receive(self, data: bytes) -> None:
         self._open = bool(data)

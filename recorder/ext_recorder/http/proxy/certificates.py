@@ -60,7 +60,11 @@ class Authority:
             context.minimum_version = ssl.TLSVersion.TLSv1_2
             context.set_alpn_protocols(["http/1.1", "h2"])  # h2 for programs that offer nothing else: they are refused
             if defect == "self-signed":
-                _load_self_signed(context)
+                import trustme
+
+                own = trustme.CA(organization_name="self-signed")
+                with trustme.Blob(own.private_key_pem.bytes() + own.cert_pem.bytes()).tempfile() as file:
+                    context.load_cert_chain(file)
             else:
                 self._certificate(name, defect).configure_cert(context)
             self._contexts[name, defect] = context
@@ -83,14 +87,6 @@ class Authority:
             not_before=now + dt.timedelta(days=30) if defect == "not-yet-valid" else None,
             not_after=now - dt.timedelta(days=1) if defect == "expired" else None,
         )
-
-
-def _load_self_signed(context: ssl.SSLContext) -> None:
-    import trustme
-
-    own = trustme.CA(organization_name="self-signed")
-    with trustme.Blob(own.private_key_pem.bytes() + own.cert_pem.bytes()).tempfile() as file:
-        context.load_cert_chain(file)
 
 
 def java_trust_store(certificates: bytes) -> bytes:
