@@ -29,7 +29,9 @@ EXIT_INTERRUPTED = 130  # 128 + SIGINT
 EXIT_NO_READER = 141  # 128 + SIGPIPE
 
 # Commands of other modules: the module, which has a click command of the name `command`, and its line in the help.
-COMMANDS: dict[str, tuple[str, str]] = {}
+COMMANDS: dict[str, tuple[str, str]] = {
+    "serve": ("ext_host.waza_server", "Serve evals to an editor: waza's JSON-RPC protocol."),
+}
 _SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 
 

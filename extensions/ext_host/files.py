@@ -157,7 +157,7 @@ def shown(at: At) -> str:
     return re.sub(r"\.\[", "[", ".".join(f"[{part}]" if isinstance(part, int) else part for part in at))
 
 
-class _Reader:
+class Reader:
     """Typed access to the members of a document, which collects problems."""
 
     def __init__(self, document: Document) -> None:
@@ -359,7 +359,7 @@ def read_task(path: Path) -> TaskFile:
 
 def task_of(document: Document) -> TaskFile:
     """Return the Task of a document. Raises FileError."""
-    reader = _Reader(document)
+    reader = Reader(document)
     legacy = reader.kind("Task") == API_VERSIONS[0]
     body: At = ("steps",) if legacy else ("spec",)
     reader.mapping(("metadata",), required=True)
@@ -383,13 +383,13 @@ def task_of(document: Document) -> TaskFile:
     return task
 
 
-def _limits(reader: _Reader, at: At) -> Limits:
+def _limits(reader: Reader, at: At) -> Limits:
     if not reader.mapping(at):
         return Limits()
     return Limits(reader.duration((*at, "timeout")), reader.duration((*at, "cleanupTimeout")))
 
 
-def _requirements(reader: _Reader) -> Iterator[Requirement]:
+def _requirements(reader: Reader) -> Iterator[Requirement]:
     for at in reader.items(("spec", "requires")):
         reader.mapping(at, required=True)
         given = [(kind, name) for kind in ("extension", "mcpServer") if (name := reader.text((*at, kind)))]
@@ -399,7 +399,7 @@ def _requirements(reader: _Reader) -> Iterator[Requirement]:
             yield Requirement(kind, name, reader.text((*at, "as")) or name, at)
 
 
-def _steps(reader: _Reader, phase: str) -> Iterator[StepSpec]:
+def _steps(reader: Reader, phase: str) -> Iterator[StepSpec]:
     for at in reader.items(("spec", phase)):
         step = reader.mapping(at)
         names = tuple(str(name) for name in step if name != "id")
@@ -409,7 +409,7 @@ def _steps(reader: _Reader, phase: str) -> Iterator[StepSpec]:
             yield StepSpec(phase, "", step, names, at)
 
 
-def _legacy_steps(reader: _Reader, phase: str) -> Iterator[StepSpec]:
+def _legacy_steps(reader: Reader, phase: str) -> Iterator[StepSpec]:
     """Return the step that mcpchecker makes of a phase of v1alpha1: a script, or a judgement of the output."""
     at = ("steps", phase)
     members = reader.mapping(at)
@@ -524,7 +524,7 @@ class EvalFile:
         """Return the enabled MCP servers of `mcpConfigFile`. Raises FileError."""
         if self.mcp_config is None:
             return ()
-        reader = _Reader(Document.read(self.mcp_config))
+        reader = Reader(Document.read(self.mcp_config))
         servers = reader.mapping(("mcpServers",), required=True)
         specs = [(name, reader.mapping(("mcpServers", name), required=True)) for name in servers]
         reader.done()
@@ -538,7 +538,7 @@ def read_eval(path: Path) -> EvalFile:
 
 def eval_of(document: Document) -> EvalFile:
     """Return the Eval of a document. Raises FileError."""
-    reader = _Reader(document)
+    reader = Reader(document)
     reader.kind("Eval")
     reader.mapping(("config",), required=True)
     folder = document.path.absolute().parent
@@ -566,7 +566,7 @@ def eval_of(document: Document) -> EvalFile:
     return result
 
 
-def _agent_ref(reader: _Reader, at: At, folder: Path) -> AgentRef | None:
+def _agent_ref(reader: Reader, at: At, folder: Path) -> AgentRef | None:
     if not reader.mapping(at):
         return None
     path = reader.text((*at, "path"))
@@ -578,7 +578,7 @@ def _agent_ref(reader: _Reader, at: At, folder: Path) -> AgentRef | None:
     return AgentRef(kind, folder / path if path else None, reader.text((*at, "model")), at)
 
 
-def _task_sets(reader: _Reader, folder: Path) -> Iterator[TaskSet]:
+def _task_sets(reader: Reader, folder: Path) -> Iterator[TaskSet]:
     for at in reader.items(("config", "taskSets")):
         reader.mapping(at, required=True)
         pattern, path, source = (reader.text((*at, name)) for name in ("glob", "path", "source"))
@@ -629,7 +629,7 @@ def read_agent(path: Path) -> AgentFile:
 
 def agent_of(document: Document) -> AgentFile:
     """Return the Agent of a document. Raises FileError."""
-    reader = _Reader(document)
+    reader = Reader(document)
     reader.kind("Agent")
     has_acp = bool(reader.mapping(("acp",)))
     reader.mapping(("commands",))
