@@ -175,11 +175,7 @@ def _grade_file(params: Mapping[str, object], attempt: Attempt) -> Iterator[str]
     for name, wanted in (("must_exist", True), ("must_not_exist", False)):
         for path in _texts(params, name):
             if workdir.exists(path) != wanted:
-                yield (
-                    f"File must exist but is missing: {path}"
-                    if wanted
-                    else f"File must not exist but was found: {path}"
-                )
+                yield (f"File must exist, but is missing: {path}" if wanted else f"File must not exist: {path}")
     for entry in cast("list[Fields]", params.get("content_patterns") or []):
         path = str(entry["path"])
         try:

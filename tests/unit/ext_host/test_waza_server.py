@@ -1,0 +1,81 @@
+"""Parameters, notifications, results and addresses of the server."""
+
+from __future__ import annotations
+
+import os
+from contextlib import ExitStack
+
+import pytest
+
+from ext_host import waza_server
+from ext_host.files import HostError
+from ext_host.runner import Event
+from ext_host.waza_evals import Outcome
+from ext_host.waza_server import Channel, Params, Wakeup, listening, messages_of, result_of
+from ext_sdk.core.wire.errors import RpcError
+from ext_sdk.core.wire.jsonrpc import Notification
+
+
+def test_parameters_are_read_in_every_spelling() -> None:
+    params = Params({"dir": "evals", "run_id": None, "verbose": True, "other": 1})
+    assert (params.text("directory"), params.optional_text("model"), params.flag("verbose")) == ("evals", "", True)
+    for value, name in (([], ""), ({"runId": 1}, "runId"), ({"runId": ""}, "runId"), ({}, "runId")):
+        with pytest.raises(RpcError, match="Invalid params"):
+            Params(value).text(name)
+
+
+@pytest.mark.parametrize(
+    ("event", "methods", "verbose"),
+    [
+        (Event("run_start", total=2), ["eval.progress"], ["eval.progress"]),
+        (Event("task_start", "a", number=1), ["eval.progress", "eval.log"], ["eval.progress", "eval.log"]),
+        (Event("task_complete", "a", number=1, status="failed", message="x"), *2 * [["eval.log", "eval.progress"]]),
+        (Event("agent_output", "a", message="text"), [], ["eval.log"]),
+        (Event("agent_output", "a", message="\n"), [], []),
+        (Event("phase", "a", phase="setup"), [], ["eval.log"]),
+        (Event("step", "a", phase="setup", status="passed"), [], ["eval.log"]),
+        (Event("step", "a", phase="setup", status="failed"), ["eval.log"], ["eval.log"]),
+        (Event("log", "a", level="debug", message="x"), [], ["eval.log"]),
+        (Event("log", "a", level="warn", message="x"), ["eval.log"], ["eval.log"]),
+    ],
+)
+def test_an_event_becomes_notifications(event: Event, methods: list[str], verbose: list[str]) -> None:
+    assert [method for method, _ in messages_of(event, verbose=False)] == methods
+    assert [method for method, _ in messages_of(event, verbose=True)] == verbose
+
+
+def test_errors_count_as_failed_and_skipped_tasks_as_neither() -> None:
+    outcomes = [
+        Outcome("a", "passed"),
+        Outcome("b", "error", "why"),
+        Outcome("c", "cancelled"),
+        Outcome("d", "skipped"),
+    ]
+    result = result_of(outcomes)
+    assert [result[name] for name in ("total", "passed", "failed", "skipped", "passRate")] == [4, 1, 2, 1, 0.25]
+    assert result["tasks"][1] == {"id": "b", "status": "error", "durationMs": 0, "error": "why"}  # type: ignore[index]
+    assert result_of([])["passRate"] == 0.0
+
+
+def test_a_client_that_does_not_read_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(waza_server, "PATIENCE_SECONDS", 0.0)
+    with ExitStack() as stack:
+        reader, writer = os.pipe()
+        stack.callback(os.close, reader)
+        stack.callback(os.close, writer)
+        wakeup = Wakeup(stack)
+        channel = Channel(writer, wakeup)
+        channel.send(Notification("eval.log", {"message": "x" * 1_000_000}))
+        assert channel.gone.is_set()
+        assert os.read(wakeup.descriptor, 1) == b"\0"
+        channel.send(Notification("eval.log", {}))  # returns at once
+
+
+def test_only_addresses_of_loopback_are_accepted() -> None:
+    with ExitStack() as stack:
+        for address in ("localhost:0", "127.0.0.1:0"):
+            assert listening(stack, address, allow_remote=False)
+        assert listening(stack, "0.0.0.0:0", allow_remote=True)
+        for address in ("0.0.0.0:0", "[::]:0", ":0", "localhost", "localhost:70000", "localhost:x"):
+            with pytest.raises(HostError, match="--tcp"):
+                listening(stack, address, allow_remote=False)
