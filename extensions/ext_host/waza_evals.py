@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from .agents import Agent
-    from .files import At, EvalFile, StepSpec, TaskFile
+    from .files import At, EvalFile, TaskFile
     from .runner import Status
 
 Fields = dict[str, object]
@@ -207,10 +207,6 @@ def problem_text(problem: Problem, path: Path) -> str:
     return f"{problem.text} (line {problem.line}, column {problem.column})" if problem.line else problem.text
 
 
-def _relative(path: Path, folder: Path) -> str:
-    return str(path.relative_to(folder)) if path.is_relative_to(folder) else str(path)
-
-
 # --- Executors -------------------------------------------------------------------------------------------------------
 
 
@@ -304,7 +300,8 @@ class CheckerEval:
         return [self._info(task, unique=names.count(task.name) == 1) for task in tasks]
 
     def _info(self, task: TaskFile, *, unique: bool) -> TaskInfo:
-        file = _relative(task.path.absolute(), self._spec.folder)
+        path, folder = task.path.absolute(), self._spec.folder
+        file = str(path.relative_to(folder) if path.is_relative_to(folder) else path)
         try:
             prompt = task.read_prompt()
         except HostError:
@@ -316,7 +313,10 @@ class CheckerEval:
             description if isinstance(description, str) else "",
             file,
             prompt,
-            [_step_fields(step) for step in task.steps.get("verify", ())],
+            [
+                {"type": step.name or " + ".join(step.names)} | ({} if step.args is None else {"config": step.args})
+                for step in task.steps.get("verify", ())
+            ],
         )
 
     def problems(self) -> list[str]:
@@ -342,7 +342,6 @@ class _CheckerRun:
         self.cancel = self._run.cancel
 
     def check(self) -> list[Problem]:
-        """See Run."""
         own = self._run.spec.agent
         if self._request.agent is None and (own is None or own.type != "file"):
             what = f"the agent {own.type} is run by mcpchecker only" if own else "the eval has no agent"
@@ -369,11 +368,6 @@ class _CheckerRun:
 
     def _on_event(self, event: Event) -> None:
         self._send(replace(event, task=self._ids[event.number - 1]) if event.number else event)
-
-
-def _step_fields(step: StepSpec) -> Fields:
-    args = step.args
-    return {"type": step.name or " + ".join(step.names)} | ({} if args is None else {"config": args})
 
 
 def _environment(model: str) -> dict[str, str]:
@@ -629,7 +623,6 @@ class WazaRun:
         self._failed = threading.Event()  # a task has not passed
 
     def check(self) -> list[Problem]:
-        """See Run."""
         path = self._spec.document.path
         reason = self._agent.check()
         problems = [*self._spec.unsupported(self._tasks), *([Problem(path, 0, 0, reason)] if reason else [])]
@@ -644,11 +637,9 @@ class WazaRun:
         return problems
 
     def cancel(self) -> None:
-        """See Run."""
         self._stopped.set()
 
     def run(self) -> tuple[Sequence[Outcome], Sequence[str]]:
-        """See Run."""
         total = len(self._tasks)
         began = time.monotonic()
         self._emit(Event("run_start", total=total))
@@ -741,7 +732,10 @@ class WazaRun:
                 return "error", result.error
             with Searcher(deadline=Deadline(GRADER_SECONDS, self._stopped)) as searcher:
                 attempt = Attempt(result.output, workspace, took, self._spec.folder, environ, self._stopped, searcher)
-                for grader in (*self._spec.graders, *task.graders, *_expectations(task)):
+                graders = [*self._spec.graders, *task.graders]
+                if any(task.expected.values()):
+                    graders.append(Grader("text", "expected", task.expected, {}))
+                for grader in graders:
                     began = time.monotonic()
                     failures = grade(grader, attempt)
                     status: Status = "failed" if failures else "passed"
@@ -755,12 +749,6 @@ class WazaRun:
             return "failed", "nothing was checked: neither the eval nor the task has graders"
         failed = [f"{grade.name}: {grade.reason}" for grade in grades if grade.status != "passed"]
         return ("failed", "\n".join(failed)) if failed else ("passed", "")
-
-
-def _expectations(task: WazaTask) -> Iterator[Grader]:
-    """Yield the grader for the texts that `expected` of a task names."""
-    if any(task.expected.values()):
-        yield Grader("text", "expected", task.expected, {})
 
 
 def worst(outcomes: Sequence[Outcome]) -> Status:

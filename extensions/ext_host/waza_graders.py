@@ -124,7 +124,7 @@ def _lists_problem(kind: str, params: Mapping[str, object]) -> str:
 
 @dataclass(frozen=True)
 class Attempt:
-    """What one trial has produced, and what graders need to check it."""
+    """Work of the agent in one trial, and the means to check it."""
 
     output: str
     workspace: Path

@@ -89,7 +89,7 @@ def invalid(*errors: str) -> RpcError:
 # --- Parameters ------------------------------------------------------------------------------------------------------
 
 # The names of the specification, and those of the servers that differ from it.
-SPELLINGS = {
+NAMES = {
     "directory": ("directory", "dir"),
     "taskId": ("taskId", "task_id"),
     "runId": ("runId", "run_id"),
@@ -101,7 +101,7 @@ class Params:
     """Parameters of a request, by the names of the specification. Null counts as missing; other names are ignored.
 
     Raises:
-        RpcError: they are not an object, or a parameter is given in two spellings with two values.
+        RpcError: they are not an object, or two names of one parameter have different values.
     """
 
     def __init__(self, value: object) -> None:
@@ -109,12 +109,12 @@ class Params:
             raise invalid("params: expected an object with named parameters, found an array")
         self._given: dict[str, object] = {}
         for name, member in (value or {}).items():
-            known = next((known for known, names in SPELLINGS.items() if name in names), name)
+            known = next((known for known, names in NAMES.items() if name in names), name)
             if member is None:
                 continue
             if self._given.setdefault(known, member) != member:
-                names = " and ".join(SPELLINGS[known])
-                raise invalid(f"{known}: {names} are two spellings of one parameter, with different values here")
+                names = " and ".join(NAMES[known])
+                raise invalid(f"{known}: {names} are names of one parameter, and have different values")
 
     def text(self, name: str) -> str:
         """Return a required text. Raises RpcError."""
@@ -193,20 +193,15 @@ class Channel:
             give_up = time.monotonic() + PATIENCE_SECONDS
             while data and not self.gone.is_set():
                 if poll.poll(500):
-                    with suppress(BlockingIOError):
-                        data = data[self._write(data[:PIPE_BYTES]) :]
+                    try:
+                        data = data[os.write(self.descriptor, data[:PIPE_BYTES]) :]
                         give_up = time.monotonic() + PATIENCE_SECONDS
+                    except BlockingIOError:
+                        continue
+                    except OSError:
+                        self.close()
                 elif time.monotonic() > give_up:
                     self.close()
-
-    def _write(self, data: memoryview) -> int:
-        try:
-            return os.write(self.descriptor, data)
-        except BlockingIOError:
-            raise
-        except OSError:
-            self.close()
-            return 0
 
     def close(self) -> None:
         """Send nothing more."""
@@ -222,7 +217,7 @@ class ServedRun:
 
     Args:
         make: makes the run; its argument receives the events.
-        verbose: the client wants the steps and the output of the agent.
+        verbose: also send the steps and the output of the agent.
         ended: called when the last message was sent.
 
     Attributes:
@@ -415,9 +410,9 @@ class Service:
     def perform(self, client: Client, method: str, value: object, respond: Callable[[Fields], None]) -> None:
         """Perform a request, and respond to it. Raises RpcError for the error response."""
         if method == "eval.run":
-            self._run(client, Params(value), respond)
+            self.run(client, Params(value), respond)
         elif method == "run.cancel":
-            self._cancel(Params(value), respond)
+            self.cancel(Params(value), respond)
         elif method in self._methods:
             respond(self._methods[method](Params(value)))
         else:
@@ -434,7 +429,12 @@ class Service:
             is_folder = False
         if not is_folder:
             raise refusal(NOT_FOUND, path=folder, errors=["no such directory"])
-        return {"evals": [_listed(path) for path in find_evals(Path(folder))]}
+        evals: list[Fields] = []
+        for path in find_evals(Path(folder)):
+            evals.append({"path": str(path), "name": path.absolute().parent.name})
+            with suppress(HostError, EvalNotFound):  # one that is not valid has its path, and the name of its folder
+                evals[-1] |= _named(open_eval(path))
+        return {"evals": evals}
 
     def _get(self, params: Params) -> Fields:
         path, spec = _opened(params)
@@ -484,7 +484,8 @@ class Service:
 
     # --- Runs ---
 
-    def _run(self, client: Client, params: Params, respond: Callable[[Fields], None]) -> None:
+    def run(self, client: Client, params: Params, respond: Callable[[Fields], None]) -> None:
+        """Start a run: eval.run. Raises RpcError."""
         executor, model = params.optional_text("executor"), params.optional_text("model")
         verbose, context = params.flag("verbose"), params.optional_text("context_dir")
         path, spec = _opened(params)
@@ -509,20 +510,16 @@ class Service:
             if problems := run.run.check():
                 texts = [problem_text(problem, Path(path)) for problem in problems]
                 raise refusal(VALIDATION_FAILED, path=path, errors=texts)
-        self._add(run)
-        client.runs = [*(each for each in client.runs if not each.is_over), run]
-        respond({"runId": run.id, "status": run.status})
-        run.start()
-
-    def _add(self, run: ServedRun) -> None:
         with self._lock:
-            running = [each for each in self._runs.values() if each.status == "running"]
-            if len(running) >= MOST_RUNS:
+            if sum(each.status == "running" for each in self._runs.values()) >= MOST_RUNS:
                 raise refusal(RUN_FAILED, errors=[f"{MOST_RUNS} runs are running already; wait for one, or cancel it"])
             over = [id for id, each in self._runs.items() if each.is_over]
             for id in over[: max(0, len(self._runs) - KEPT_RUNS + 1)]:
                 del self._runs[id]
             self._runs[run.id] = run
+        client.runs = [*(each for each in client.runs if not each.is_over), run]
+        respond({"runId": run.id, "status": run.status})
+        run.start()
 
     def _find(self, params: Params) -> ServedRun:
         id = params.text("runId")
@@ -531,7 +528,8 @@ class Service:
                 raise refusal(INVALID_PARAMS, runId=cut(id, 200), errors=["no such run"])
             return self._runs[id]
 
-    def _cancel(self, params: Params, respond: Callable[[Fields], None]) -> None:
+    def cancel(self, params: Params, respond: Callable[[Fields], None]) -> None:
+        """Cancel a run: run.cancel. Raises RpcError."""
         run = self._find(params)
         with run.lock:  # until the response is sent: `eval.complete` follows it
             if run.status != "running":
@@ -562,14 +560,6 @@ def _validation(path: str) -> Iterator[None]:
 
 def _named(spec: Eval) -> Fields:
     return {"name": spec.name, "skill": spec.skill, "version": spec.version}
-
-
-def _listed(path: Path) -> Fields:
-    """Return the entry of an eval; of one that is not valid, its path and the name of its folder."""
-    try:
-        return {"path": str(path)} | _named(open_eval(path))
-    except (HostError, EvalNotFound):
-        return {"path": str(path), "name": path.absolute().parent.name}
 
 
 # --- Clients ---------------------------------------------------------------------------------------------------------
@@ -680,20 +670,18 @@ class Client:
             self._refuse(error.id, refusal(error.code, errors=[str(error)]))
             return
         if isinstance(message, Request):
-            self._answer(message)
+            id = message.id
+            try:
+                self._service.perform(
+                    self, message.method, message.params, lambda result: self.channel.send(Response(id, result))
+                )
+            except RpcError as error:
+                self._refuse(id, error)
+            except Exception as error:  # noqa: BLE001  (a fault in one request must not end the session)
+                self._refuse(id, refusal(INTERNAL_ERROR, errors=[fault(error)]))
         elif isinstance(message, Notification) and message.method == "run.cancel":
             with suppress(RpcError):
                 self._service.perform(self, message.method, message.params, lambda _: None)
-
-    def _answer(self, request: Request) -> None:
-        try:
-            self._service.perform(
-                self, request.method, request.params, lambda result: self.channel.send(Response(request.id, result))
-            )
-        except RpcError as error:
-            self._refuse(request.id, error)
-        except Exception as error:  # noqa: BLE001  (a fault in one request must not end the session)
-            self._refuse(request.id, refusal(INTERNAL_ERROR, errors=[fault(error)]))
 
     def _refuse(self, id: Id, error: RpcError) -> None:
         self.channel.send(ErrorResponse(id, error))
@@ -749,7 +737,8 @@ def serve_tcp(options: Options, address: str, *, allow_remote: bool = False) -> 
         listeners = {listener.fileno(): listener for listener in listening(stack, address, allow_remote=allow_remote)}
         for descriptor, listener in listeners.items():
             poll.register(descriptor, select.POLLIN)
-            sys.stderr.write(f"listening on {_shown(listener)}\n")
+            host, port = listener.getsockname()[:2]
+            sys.stderr.write(f"listening on {f'[{host}]' if ':' in host else host}:{port}\n")
         sys.stderr.flush()
         while not signals.number:
             for descriptor, _ in poll.poll():
@@ -817,11 +806,6 @@ def listening(stack: ExitStack, address: str, *, allow_remote: bool) -> list[soc
     if not listeners or (failure and failure.errno == errno.EADDRINUSE):
         raise HostError(f"--tcp {address}: cannot listen: {failure.strerror if failure else 'no address'}")
     return listeners
-
-
-def _shown(listener: socket.socket) -> str:
-    host, port = listener.getsockname()[:2]
-    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 # --- Command line ----------------------------------------------------------------------------------------------------

@@ -276,18 +276,18 @@ def test_evals_and_tasks_of_both_formats_are_described(folder: Path) -> None:
 def test_the_names_of_both_servers_are_accepted(folder: Path) -> None:
     with serving(folder) as (client, _):
         assert client.result("eval.list", dir=".", directory=".") == client.result("eval.list", directory=".")
-        spelled = client.result("task.get", path="waza/eval.yaml", task_id="greet", taskId=None)
-        assert spelled == client.result("task.get", path="waza/eval.yaml", taskId="greet")
+        same = client.result("task.get", path="waza/eval.yaml", task_id="greet", taskId=None)
+        assert same == client.result("task.get", path="waza/eval.yaml", taskId="greet")
         run = client.result("eval.run", path="waza/eval.yaml", contextDir=".")["runId"]
         client.completed(run)
         assert client.result("run.status", run_id=run)["status"] == "completed"
         error = client.error("task.get", path="waza/eval.yaml", taskId="greet", task_id="other")
-        assert "two spellings" in str(error["data"])
+        assert "are names of one parameter" in str(error["data"])
 
 
 def test_errors_have_the_code_the_message_and_data_that_name_the_cause(folder: Path) -> None:
-    judged = CHECKER_TASK.replace("script: {inline: grep -q hello out.txt}", "llmJudge: {contains: hello}")
-    (folder / "checker/tasks/judged.yaml").write_text(judged.replace("name: write", "name: judged"))
+    task = CHECKER_TASK.replace("script: {inline: grep -q hello out.txt}", "llmJudge: {contains: hello}")
+    (folder / "checker/tasks/model.yaml").write_text(task.replace("name: write", "name: model"))
     graded = WAZA_TASK.replace("id: greet", "id: graded").replace("type: text", "type: llm")
     (folder / "waza/tasks/graded.yaml").write_text(graded)
     (folder / "waza/invalid.yaml").write_text(WAZA_EVAL.replace("executor: mock", "executor: invalid"))

@@ -16,7 +16,7 @@ from ext_sdk.core.wire.errors import RpcError
 from ext_sdk.core.wire.jsonrpc import Notification
 
 
-def test_parameters_are_read_in_every_spelling() -> None:
+def test_parameters_are_read_by_all_their_names() -> None:
     params = Params({"dir": "evals", "run_id": None, "verbose": True, "other": 1})
     assert (params.text("directory"), params.optional_text("model"), params.flag("verbose")) == ("evals", "", True)
     for value, name in (([], ""), ({"runId": 1}, "runId"), ({"runId": ""}, "runId"), ({}, "runId")):
