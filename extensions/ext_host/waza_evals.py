@@ -24,7 +24,8 @@ from ext_sdk.files import Workdir
 from ext_sdk.polling import Deadline
 from ext_sdk.result import OperationFailed
 
-from .agents import TASK_FOLDER, AgentResult, NoAgent, agent_of
+from .agents import TASK_FOLDER, NoAgent, agent_of
+from .commands import AgentResult
 from .files import Document, FileError, HostError, Problem, Reader, eval_of, select, shown
 from .runner import EvalRun, Event, RunOptions
 from .waza_graders import GRADER_SECONDS, WORKSPACE, Attempt, Grader, grade, grader_problem, unsupported_grader

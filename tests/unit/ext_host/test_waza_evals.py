@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from ext_host.agents import AgentResult, CommandAgent
+from ext_host.agents import CommandAgent
+from ext_host.commands import AgentResult
 from ext_host.files import FileError
 from ext_host.waza_evals import (
     EvalNotFound,
