@@ -153,14 +153,14 @@ class ApiError(KubernetesError):
         self.retry_after = retry_after
         self.where = where
         self.user = user
-        super().__init__(self._headline()[:200], error=self._explanation())
+        super().__init__(self.headline()[:200], error=self._explanation())
 
     @property
     def retryable(self) -> bool:
         """Return True if the request may succeed later; not for an object that is rejected with status 500."""
         return self.transient or ((self.status == 429 or self.status >= 500) and not is_misfit(self.text))
 
-    def _headline(self) -> str:
+    def headline(self) -> str:
         return " ".join(self.text.split())  # a first line may be no more than `errors:`
 
     def _explanation(self) -> str:
@@ -178,7 +178,7 @@ class ApiError(KubernetesError):
 class Unauthorized(ApiError):
     """Status 401."""
 
-    def _headline(self) -> str:
+    def headline(self) -> str:
         return f"the credentials of {self.user or 'the kubeconfig'} were rejected"
 
     def _advice(self) -> str:

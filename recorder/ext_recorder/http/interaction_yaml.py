@@ -209,19 +209,16 @@ class _Parser:
             if text is not None:
                 members[name] = self._value(text, deeper)
             elif self._lines[self._at].startswith(dash):
-                members[name] = self._sequence(dash, deeper)
+                items: list[object] = []
+                while (line := self._lines[self._at]).startswith(dash):
+                    self._at += 1
+                    items.append(self._value(line[len(dash) :], deeper))
+                members[name] = items
             else:
                 members[name] = self.mapping(indent + 2)
         if not members:
             raise _Unsupported
         return members
-
-    def _sequence(self, dash: str, deeper: str) -> list[object]:
-        items = []
-        while (line := self._lines[self._at]).startswith(dash):
-            self._at += 1
-            items.append(self._value(line[len(dash) :], deeper))
-        return items
 
     def _value(self, first: str, deeper: str) -> object:
         """Return the value that begins with a text after `key: ` or `- `, and continues in lines with more indent."""

@@ -234,9 +234,9 @@ class StdioProxy:
         self._wire = wire = PollSet()
         wire.watch(signals.fd, POLLIN, self._on_signals)
         wire.watch(queue.report, POLLIN, self._on_report)
-        self._open(child)
+        self.open_streams(child)
 
-    def _open(self, child: Child) -> None:
+    def open_streams(self, child: Child) -> None:
         """Begin to forward the child's standard files; a proxy of sockets forwards others."""
         out = host_outlet(1)
         into = pipe_outlet(child.stdin)

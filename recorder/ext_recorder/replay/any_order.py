@@ -262,7 +262,7 @@ class AnyOrderPlayer(Player):
         if not self._actions.over and self._ends_session(payload):
             self._mark("in")
 
-    def _receive_junk(self, wire: bytes) -> None:
+    def receive_junk(self, wire: bytes) -> None:
         thread = self._index.find_exact(wire)
         while thread is None and not self._all_read:
             self._read_on()
@@ -272,25 +272,25 @@ class AnyOrderPlayer(Player):
         elif not wire.isspace():
             self._miss(wire, is_message=False)
 
-    def _spoiled(self, payload: bytes) -> Spoiled | None:
+    def spoiled_calls(self, payload: bytes) -> Spoiled | None:
         return self._running.spoiled(self._requests.dialect.classify(payload), self._partition.asked)
 
     def _scheduler(self, *, apart: bool) -> Scheduler:
         return self._running
 
-    def _untie(self) -> None:
+    def untie(self) -> None:
         self._running.untie()
 
     def _was_played(self, thread: CallChain) -> bool:
         return thread.number < len(self._played) and bool(self._played[thread.number])
 
-    def _receive_end(self) -> None:
+    def receive_end(self) -> None:
         self._refuse_waiting(self._running)
         self._mark("in")
         if not self._actions.over:
             self._end(0)
 
-    def _handle_signal(self, name: str) -> None:
+    def handle_signal(self, name: str) -> None:
         self._mark(name)
         if not self._actions.over:
             self._end(name)

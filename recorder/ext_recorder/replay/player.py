@@ -154,7 +154,7 @@ class Player:
         responses = self._responses
         if not responses.has_open_calls or self._actions.over or self.waits or len(self._decoder):
             return
-        awaited, count = self._awaited(), responses.open_calls
+        awaited, count = self.awaited_text(), responses.open_calls
         scheduler = self._scheduler(apart=True)
         if responses.open_calls < count:
             self.early += 1
@@ -172,7 +172,7 @@ class Player:
         """Return a recorded message with its line, as text."""
         return f"{describe(item.message(self._requests.dialect))} ({self._name}:{item.line})"
 
-    def _awaited(self) -> str:
+    def awaited_text(self) -> str:
         """Return what the host has to do next, as text; "" in order `any`."""
         return ""
 
@@ -209,12 +209,12 @@ class Player:
             elif item.reason == UNTERMINATED:
                 receive(item.wire)  # a last line without its line feed is a message to most children
             else:
-                self._receive_junk(item.wire)
+                self.receive_junk(item.wire)
         while self._signals and not actions.over and not self.more:
-            self._handle_signal(self._signals.pop(0))
+            self.handle_signal(self._signals.pop(0))
         if self._at_eof and not actions.over and not self.waits:
             self._at_eof = False
-            self._receive_end()
+            self.receive_end()
 
     def workspaces(self) -> Workspaces:
         """Return the workspaces of the recorded child, in which its patches are applied."""
@@ -242,13 +242,13 @@ class Player:
     def _receive_message(self, payload: bytes) -> None:
         raise NotImplementedError
 
-    def _receive_junk(self, wire: bytes) -> None:
+    def receive_junk(self, wire: bytes) -> None:
         raise NotImplementedError
 
-    def _receive_end(self) -> None:
+    def receive_end(self) -> None:
         raise NotImplementedError
 
-    def _handle_signal(self, name: str) -> None:
+    def handle_signal(self, name: str) -> None:
         raise NotImplementedError
 
     def _history(self) -> Iterator[tuple[RecordedRequest, bool, bool]]:
@@ -327,7 +327,7 @@ class Player:
             raise Divergence
         self._misses += 1
         miss = self._explain(message, turn) if self._misses <= _EXPLAINED else unexplained(message)
-        spoiled = self._spoiled(payload) if is_message else None
+        spoiled = self.spoiled_calls(payload) if is_message else None
         if spoiled is not None:
             miss = response_differs(self._requests, message, spoiled.recorded, spoiled.requests, self._name)
         self._report(miss.text)
@@ -337,7 +337,7 @@ class Player:
             self._refuse(live, miss)
         if spoiled is not None:
             self._give_up(spoiled.calls, miss)
-        self._untie()
+        self.untie()
 
     def _explain(self, message: ClassifiedMessage, turn: str) -> Mismatch:
         return explain_mismatch(self._requests, message, self._history, where=self._name, turn=turn)
@@ -402,11 +402,11 @@ class Player:
 
     # Open calls after a miss
 
-    def _spoiled(self, payload: bytes) -> Spoiled | None:
+    def spoiled_calls(self, payload: bytes) -> Spoiled | None:
         """Return the calls that wait for the recorded message that this live one replaces; None if none do."""
         raise NotImplementedError
 
-    def _untie(self) -> None:
+    def untie(self) -> None:
         """Continue the open calls that only wait because of the recorded order."""
         raise NotImplementedError
 

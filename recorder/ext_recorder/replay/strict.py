@@ -47,7 +47,7 @@ class StrictPlayer(Player):
         reader: the cassette, at its start.
     """
 
-    _is_coupled = False  # events wait for other connections, see `_may_play`
+    _is_coupled = False  # events wait for other connections, see `may_play`
 
     def __init__(
         self,
@@ -152,7 +152,7 @@ class StrictPlayer(Player):
             actions.after = event.time - base
             if event.conn != 1:
                 raise UsageError(f"{self._name}:{self._reader.line}: {SECOND_CONNECTION}")
-            if self._is_coupled and not self._may_play(event):
+            if self._is_coupled and not self.may_play(event):
                 self._kept = event
                 self.held = True
                 return
@@ -184,7 +184,7 @@ class StrictPlayer(Player):
             if item.line <= upto:
                 self._refuse_unanswered(item)
 
-    def _may_play(self, event: Event) -> bool:
+    def may_play(self, event: Event) -> bool:
         """Return True if no other connection must send something before this event."""
         return True
 
@@ -247,7 +247,7 @@ class StrictPlayer(Player):
 
     # Hosts that leave the recorded order
 
-    def _spoiled(self, payload: bytes) -> Spoiled | None:
+    def spoiled_calls(self, payload: bytes) -> Spoiled | None:
         dialect = self._requests.dialect
         live = dialect.classify(payload)
         if dialect.calls and (live.kind == "response" or self._responses.has_open_calls):
@@ -256,14 +256,14 @@ class StrictPlayer(Player):
             return None
         return self._apart.spoiled(live, self._asked)
 
-    def _awaited(self) -> str:
+    def awaited_text(self) -> str:
         return self._cited(self._due[-1]) if self._due else self._turn()
 
     def played_early(self) -> frozenset[int]:
         """Return the lines of events that are played outside the recorded order."""
         return frozenset(self._apart_lines)
 
-    def _untie(self) -> None:
+    def untie(self) -> None:
         if self._apart is not None:
             self._apart.untie()
         if self._responses.has_open_calls:
@@ -426,7 +426,7 @@ class StrictPlayer(Player):
         self._skipped += reversed(self._due)
         self._due = []
 
-    def _receive_junk(self, wire: bytes) -> None:
+    def receive_junk(self, wire: bytes) -> None:
         due = self._due
         if due and not due[-1].is_message and self._requests.accepts(due[-1], wire):
             self._last = due.pop()
@@ -445,7 +445,7 @@ class StrictPlayer(Player):
             return "the end of its input" if self._mark.kind == "eof" else f"its signal {self._mark.value}"
         return "nothing: the session is over"
 
-    def _receive_end(self) -> None:
+    def receive_end(self) -> None:
         is_due = self._mark is not None and self._mark.kind == "eof"
         if not is_due and self._responses.has_open_calls and self._requests.dialect.calls:
             self._take_apart()
@@ -456,7 +456,7 @@ class StrictPlayer(Player):
         elif not self._actions.over:
             self._end(0)
 
-    def _handle_signal(self, name: str) -> None:
+    def handle_signal(self, name: str) -> None:
         if self._mark is not None and self._mark.kind == "signal" and self._mark.value == name:
             self._release()
         else:

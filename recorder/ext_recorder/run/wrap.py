@@ -149,7 +149,10 @@ class Wrapping:
         if kind == "Eval":
             self._add_eval(file)
         elif kind == "Agent":
-            self._add_agent(file)
+            name = _text(_value(_value(file.root, "metadata"), "name")) or "agent"
+            before = set(self.commands)
+            self._add_server(file, name, _value(file.root, "acp"), "cmd", "agent")
+            self.agents |= set(self.commands) - before
         else:
             for name, server in _servers(file.root):
                 self._add_server(file, name, server, "command", "server")
@@ -168,13 +171,6 @@ class Wrapping:
             if not _text(_value(tasks, "source")):  # else relative to a repository
                 _keep(file, _value(tasks, "path"))
                 _keep(file, _value(tasks, "glob"))
-
-    def _add_agent(self, file: _File) -> None:
-        acp = _value(file.root, "acp")
-        name = _text(_value(_value(file.root, "metadata"), "name")) or "agent"
-        before = set(self.commands)
-        self._add_server(file, name, acp, "cmd", "agent")
-        self.agents |= set(self.commands) - before
 
     def _add_extension(self, file: _File, name: str, package: yaml.Node | None) -> None:
         program = _text(package).removeprefix("file://")

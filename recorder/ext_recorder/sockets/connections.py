@@ -151,7 +151,7 @@ class ConnectionPlayer(StrictPlayer):
         self._part = reader
         self._arrived = arrived
 
-    def _may_play(self, event: Event) -> bool:
+    def may_play(self, event: Event) -> bool:
         cause = self._part.cause
         if not cause or self._responses.has_open_calls:
             return True
@@ -165,7 +165,7 @@ class ConnectionPlayer(StrictPlayer):
 class OwnPlayer(ConnectionPlayer):
     """Player of the events that belong to no connection."""
 
-    def _may_play(self, event: Event) -> bool:
+    def may_play(self, event: Event) -> bool:
         return not self._part.cause or self._arrived(self._part.cause)
 
 

@@ -135,7 +135,7 @@ class Relay(StdioProxy):
         if self._server is not None:
             super().linger()
 
-    def _open(self, child: Child | None) -> None:
+    def open_streams(self, child: Child | None) -> None:
         self._wire.watch(self._listener.fd, POLLIN, self._on_client)
         if child is None:
             return
