@@ -43,6 +43,34 @@ def mcp(host: MessageStream, names: Names, _: Path) -> None:
     assert "error" in asked(host, names, "no/such/method")
 
 
+def served(host: MessageStream, names: Names, _: Path) -> None:
+    """Use an operation of ext-shell as a tool; some calls fail, one is cancelled."""
+    client = {"name": "host", "version": "1.0"}
+    asked(host, names, "initialize", protocolVersion="2025-11-25", capabilities={}, clientInfo=client)
+    host.send(notification("notifications/initialized"))
+    tools = inside(asked(host, names, "tools/list"), "result")["tools"]
+    assert isinstance(tools, list)
+    assert [tool["name"] for tool in tools] == ["run"]
+    for failed, arguments in (
+        (False, {"command": ["echo", "-n", "Ada"], "as": "name"}),
+        (False, {"command": ["echo", "Hello, ${name.stdout}"], "expect": {"stdout": "Hello, Ada"}}),
+        (True, {"command": ["false"]}),
+        (True, {"commands": ["false"]}),
+    ):
+        answer = asked(host, names, "tools/call", name="run", arguments=arguments)
+        assert inside(answer, "result")["isError"] is failed
+    meta = {"progressToken": names.name("token")}
+    script = {"script": "echo one; echo two"}
+    answer = asked(host, names, "tools/call", name="run", arguments=script, _meta=meta)
+    assert inside(answer, "result")["isError"] is False
+    assert "--deny" in str(asked(host, names, "tools/call", name="remove", arguments={"path": "greet.py"})["error"])
+    id = names.id()
+    host.send(call(id, "tools/call", name="run", arguments={"script": "echo started; sleep 600"}))
+    host.until(lambda message: message.get("method") == "notifications/message")
+    host.send(notification("notifications/cancelled", requestId=id))
+    asked(host, names, "ping")
+
+
 GREET = "import os\n\n\ndef greet(name):\n    return 'Hello, ' + name\n\n\nprint(greet('you'))\n"
 
 

@@ -49,6 +49,7 @@ def _reference(protocol: str, framing: str, peer: str, conversation: Conversatio
 
 
 _GREET = {"greet.py": real.GREET}
+_SERVED = ("{python}", "-m", "ext_shell", "serve", "--protocol", "mcp", "--deny", "*", "--allow", "run")
 _NUMBERS = ((r'"port": \d+', '"port": 5678'), (r'"systemProcessId": \d+', '"systemProcessId": 1234'))
 
 SESSIONS = {
@@ -64,6 +65,7 @@ SESSIONS = {
     "kaiak-head/fix": _reference("kaiak-head", "content-length", "kaiak_head", reference.kaiak_head),
     "mcp/time": PeerSession("mcp", "ndjson", (f"{PEERS}mcp-server-time", "--local-timezone", "UTC"), real.mcp),
     "mcp/discovered": _reference("mcp", "ndjson", "mcp", reference.mcp),
+    "mcp/served": PeerSession("mcp", "ndjson", _SERVED, real.served),
     "lsp/document": PeerSession("lsp", "content-length", (f"{PEERS}pylsp",), real.lsp, files=_GREET),
     "dap/breakpoint": PeerSession(
         "dap", "content-length", (f"{PEERS}python", "-m", "debugpy.adapter"), real.dap, files=_GREET, neutral=_NUMBERS

@@ -45,7 +45,10 @@ def main() -> int:
     shutil.rmtree(HERE, ignore_errors=True)
     workdir = HERE.absolute() / "workdir"
     workdir.mkdir(parents=True)
-    demo_steps = (run_eval, record_and_replay, display, request_unrecorded, verify, replay_cluster, replay_http)
+    demo_steps = (
+        *(run_eval, record_and_replay, display, request_unrecorded, verify, replay_cluster, replay_http),
+        *(serve_tools,),
+    )
     for number, step in enumerate(demo_steps, 1):
         title = (step.__doc__ or "").partition("\n")[0].rstrip(".")
         heading(f"{number}. {title}")
@@ -126,6 +129,23 @@ def replay_http(_: Path) -> bool:
     for name, text in kubernetes_sessions.SESSIONS["kubernetes/offline"].files.items():
         (files / name).write_text(text)
     return show(f"ext-recorder verify --http --files {files} {OFFLINE} -- ext-kubernetes") == 0
+
+
+def serve_tools(workdir: Path) -> bool:
+    """Serve operations as tools of the Model Context Protocol; a client calls one, and one that is not allowed."""
+    client = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "demo", "version": "1"}}
+    command = [str(SCRIPTS / "ext-shell"), "serve", "--protocol", "mcp", "--allow", "run", "--workdir", str(workdir)]
+    print(f"$ ext-shell {shlex.join(command[1:-2])}", flush=True)
+    with Host(command) as host:
+        host.call("initialize", client)
+        tools = cast("dict[str, list[dict[str, object]]]", host.call("tools/list"))["tools"]
+        print(f"  tools: {', '.join(str(tool['name']) for tool in tools)}")
+        call = {"name": "run", "arguments": {"command": ["echo", "Hello from a tool"]}}
+        result = cast("dict[str, dict[str, object]]", host.call("tools/call", call))["structuredContent"]
+        print(f"  run: {result['message']}")
+        refused = host.try_call("tools/call", {"name": "remove", "arguments": {"path": "."}})
+        print(f"  remove: {refused}", flush=True)
+        return host.end() == 0 and result["success"] is True and isinstance(refused, RpcError)
 
 
 def copy_booking(folder: Path, program: Path) -> None:

@@ -13,7 +13,7 @@ class Greet(ext_sdk.Args):
 extension = ext_sdk.Extension("greeter", version="1.0.0", description="Says hello")
 
 
-@extension.operation(example={"name": "Ada"})
+@extension.operation(example={"name": "Ada"}, read_only=True, open_world=False)
 def greet(args: Greet, context: ext_sdk.Context) -> ext_sdk.Result:
     """Greet a person; fail if the name is empty."""
     context.log.info(f"waiting {args.after} before greeting {args.name!r}")

@@ -44,6 +44,8 @@ HEAD = """\
   the causes listed for an operation, it fails if its deadline passes, or if a reference `${{NAME.key}}` has no value.
   Arguments that do not match the manifest give the JSON-RPC error -32602
   ([all codes](../writing-extensions.md#errors-and-failures)).
+- **Effects** are for [other protocols](../serving.md#effects): `{program} serve --protocol mcp` offers operations that
+  cannot destroy anything, and others if `--allow` names them.
 - **By hand**: `{program} call OPERATION --describe` prints the arguments, `{program} call OPERATION '{{…}}'` runs an
   operation.
 
@@ -116,7 +118,7 @@ def link(operation: str, page: str = "") -> str:
 def operation_section(program: str, operation: Operation, types: ArgumentTypes) -> str:
     """Return the section of an operation: description, arguments, outputs, failures, examples."""
     texts = TEXTS[program]
-    parts = [f"## {operation.name}", "", operation.description, ""]
+    parts = [f"## {operation.name}", "", operation.description, "", f"Effects: {operation.effects}.", ""]
     if rules := rules_text(operation.args_type):
         parts += [f"Requires {rules}.", ""]
     parts += table(operation.args_type, types, "argument", omit=common_args(program))

@@ -35,6 +35,10 @@ Run one operation, the tests, and the checks of the protocol:
     pytest
     ext-recorder conformance -- ext-NAME
 
+Serve the operations to clients of the Model Context Protocol:
+
+    ext-NAME serve --protocol mcp
+
 After a change of arguments, descriptions or configuration, update the prepared manifest. A test finds a stale one.
 
     ext-sdk prepare MODULE.extension:extension
@@ -102,7 +106,7 @@ class Config(ext_sdk.Config):
 extension = ext_sdk.Extension("NAME", version="0.1.0", description="Greets people", config=Config)
 
 
-@extension.operation(example={"name": "Ada"})
+@extension.operation(example={"name": "Ada"}, read_only=True, open_world=False)
 def greet(context: ext_sdk.Context[Config], name: str) -> ext_sdk.Result:
     """Greet a person; fail if the name is empty.
 

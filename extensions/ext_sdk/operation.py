@@ -117,6 +117,13 @@ class Operation:
             raise TypeError(f"operation {name!r} needs a docstring: users read it in the manifest")
 
     @property
+    def effects(self) -> str:
+        """The effects of a call as text, for people."""
+        what = "may change or delete what exists" if self.destructive else "only adds"
+        words = ["read-only"] if self.read_only else [what, *(["idempotent"] if self.idempotent else [])]
+        return ", ".join([*words, *(["local"] if not self.open_world else [])])
+
+    @property
     def marks(self) -> Marks:
         """The arguments in which references `${NAME.key}` are not replaced; computed at the first call."""
         if self._marks is None:

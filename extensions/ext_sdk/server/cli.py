@@ -405,7 +405,8 @@ def operation_text(operation: Operation, program: str) -> str:
     """Return the description, the arguments and the example of an operation."""
     required = {field.encode_name for field in msgspec.structs.fields(operation.args_type) if field.required}
     rules = rules_text(operation.args_type)
-    lines = [f"{operation.name}: {operation.description}", "", f"arguments{f' ({rules})' if rules else ''}:"]
+    lines = [f"{operation.name}: {operation.description}", "", f"effects: {operation.effects}", ""]
+    lines.append(f"arguments{f' ({rules})' if rules else ''}:")
     for field, schema in properties_of(params_schema(operation.args_type)).items():
         fallback = f", default {dumps(schema['default'])}" if "default" in schema else ""
         lines.append(f"  {field} ({_kind(schema)}{', required' if field in required else fallback})")
