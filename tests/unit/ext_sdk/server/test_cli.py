@@ -70,6 +70,8 @@ def test_an_operation_is_explained() -> None:
     assert ran.stdout == (
         "circumstances: Tell what the operation was given.\n"
         "\n"
+        "effects: may change or delete what exists\n"
+        "\n"
         "arguments:\n"
         '  text (string, default "")\n'
         "  timeout (string)\n"
