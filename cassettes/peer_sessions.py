@@ -59,6 +59,13 @@ SESSIONS = {
     "gassist/like-sdk": _reference("gassist", "uint32", "gassist", reference.gassist_sdk, "--like", "sdk"),
     "waza/runs": _reference("waza", "ndjson", "waza", reference.waza),
     "waza/like-python": _reference("waza", "ndjson", "waza", reference.waza_python, "--like", "python"),
+    "waza/served": PeerSession(
+        "waza",
+        "ndjson",
+        ("{python}", "-m", "ext_host", "serve", "--executor", "never=sleep 600"),
+        reference.host_serve,
+        files=reference.HOST_EVALS,
+    ),
     "waza-go/runs": _reference("waza-go", "ndjson", "waza_go", reference.waza_go),
     "kaiak/fix": _reference("kaiak", "content-length", "kaiak", reference.kaiak),
     "kaiak/greeted": _reference("kaiak", "content-length", "kaiak", reference.kaiak_greeted),

@@ -47,7 +47,7 @@ def main() -> int:
     workdir.mkdir(parents=True)
     demo_steps = (
         *(run_eval, record_and_replay, display, request_unrecorded, verify, replay_cluster, replay_http),
-        *(serve_tools,),
+        *(serve_tools, serve_evals),
     )
     for number, step in enumerate(demo_steps, 1):
         title = (step.__doc__ or "").partition("\n")[0].rstrip(".")
@@ -146,6 +146,12 @@ def serve_tools(workdir: Path) -> bool:
         refused = host.try_call("tools/call", {"name": "remove", "arguments": {"path": "."}})
         print(f"  remove: {refused}", flush=True)
         return host.end() == 0 and result["success"] is True and isinstance(refused, RpcError)
+
+
+def serve_evals(_: Path) -> bool:
+    """Run an eval over the protocol of waza, as an editor does."""
+    request = '{"jsonrpc":"2.0","id":1,"method":"eval.run","params":{"path":"docs/examples/greetings/eval.yaml"}}'
+    return show(f"echo '{request}' | ext-host serve | tail -n 2") == 0
 
 
 def copy_booking(folder: Path, program: Path) -> None:

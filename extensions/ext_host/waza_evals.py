@@ -361,7 +361,10 @@ class _CheckerRun:
                 task.status,
                 task.reason,
                 task.seconds,
-                [Outcome(str(trial.number), trial.status, trial.reason, trial.seconds) for trial in task.trials],
+                [
+                    Outcome(str(number), trial.status, trial.reason, trial.seconds)
+                    for number, trial in enumerate(task.trials, 1)
+                ],
             )
             for task in result.tasks
         ]

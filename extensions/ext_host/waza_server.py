@@ -354,7 +354,7 @@ def result_of(outcomes: Sequence[Outcome]) -> Fields:
 def _outcome_fields(outcome: Outcome, names: Sequence[str]) -> Fields:
     """Return a task, trial or grader. `names` has the member of its name, and of its parts."""
     fields: Fields = {
-        names[0]: outcome.name,
+        names[0]: int(outcome.name) if names[0] == "trial" else outcome.name,
         "status": outcome.status,
         "durationMs": round(outcome.seconds * 1000),
     }

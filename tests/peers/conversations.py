@@ -132,6 +132,68 @@ def waza(host: MessageStream, names: Names, folder: Path) -> None:
     assert "error" in host.received[-1]
 
 
+HOST_EVALS = {
+    "evals/greetings/eval.yaml": (
+        "name: greetings\nskill: greeter\nversion: '1.2'\n"
+        "config: {executor: mock, trials_per_task: 2, timeout_seconds: 60}\n"
+        "metrics: [{name: task_completion, weight: 1.0, threshold: 0.8}]\ntasks: [tasks/*.yaml]\n"
+    ),
+    "evals/greetings/tasks/farewell.yaml": (
+        "id: farewell\nname: Say goodbye\ninputs: {prompt: Bye}\n"
+        "graders: [{type: text, name: waves, config: {contains: [goodbye]}}]\n"
+    ),
+    "evals/greetings/tasks/greeting.yaml": (
+        "id: greeting\nname: Say hello\ninputs: {prompt: Say hello}\n"
+        "graders: [{type: text, name: greets, config: {contains: [hello]}}]\n"
+    ),
+    "evals/checks/eval.yaml": (
+        "apiVersion: mcpchecker/v1alpha2\nkind: Eval\nmetadata: {name: checks}\n"
+        "config:\n  taskSets: [{path: task.yaml}]\n"
+    ),
+    "evals/checks/task.yaml": (
+        "apiVersion: mcpchecker/v1alpha2\nkind: Task\nmetadata: {name: check}\nspec:\n"
+        "  verify: [{script: {inline: 'true'}}]\n  prompt: {inline: Do nothing}\n"
+    ),
+    "evals/broken/eval.yaml": "name: broken\n",
+}
+
+
+def host_serve(host: MessageStream, names: Names, folder: Path) -> None:
+    """Describe and run the evals of HOST_EVALS, by requests that are valid and others; cancel a run."""
+    greetings, checks, broken = (str(folder / f"evals/{name}/eval.yaml") for name in ("greetings", "checks", "broken"))
+    requests: tuple[tuple[str, Message], ...] = (
+        ("eval.list", {"directory": str(folder / "evals")}),
+        ("eval.get", {"path": greetings}),
+        ("eval.validate", {"path": checks}),
+        ("eval.validate", {"path": broken}),
+        ("task.list", {"path": greetings}),
+        ("task.get", {"path": checks, "taskId": "check"}),
+        ("task.get", {"path": checks, "taskId": "chek"}),
+        ("eval.get", {"path": str(folder / "evals/missing/eval.yaml")}),
+        ("eval.run", {"path": broken}),
+        ("eval.run", {"path": greetings, "executor": "copilot-sdk"}),
+        ("eval.run", {}),
+    )
+    for method, params in requests:
+        id = names.id()
+        host.send(call(id, method, **params))
+        assert host.next()["id"] == id
+    for path, options in ((greetings, {"verbose": True}), (checks, {"executor": "none"})):
+        host.send(call(names.id(), "eval.run", path=path, **options))
+        run = str(inside(host.next(), "result")["runId"])
+        assert "summary" in inside(host.until(tells("eval.complete", runId=run))[-1])
+        host.send(call(names.id(), "run.status", runId=run))
+        assert inside(host.next(), "result")["status"] == "completed"
+    host.send(call(names.id(), "eval.run", path=greetings, executor="never"))
+    run = str(inside(host.next(), "result")["runId"])
+    host.until(tells("eval.progress", runId=run, event="trial_start"))
+    host.send(call(names.id(), "run.cancel", runId=run))
+    assert inside(host.next(), "result")["status"] == "cancelled"
+    assert "error" in inside(host.until(tells("eval.complete", runId=run))[-1])
+    host.send(call(names.id(), "run.cancel", runId=run))
+    assert "error" in host.next()
+
+
 def waza_two_clients(first: MessageStream, second: MessageStream, names: Names, folder: Path) -> None:
     """Each has a run of its own, and hears of no other."""
     for host, name in ((first, "functions"), (second, "storage")):
