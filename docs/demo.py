@@ -151,7 +151,7 @@ def serve_tools(workdir: Path) -> bool:
 def serve_evals(_: Path) -> bool:
     """Run an eval over the protocol of waza, as an editor does."""
     request = '{"jsonrpc":"2.0","id":1,"method":"eval.run","params":{"path":"docs/examples/greetings/eval.yaml"}}'
-    return show(f"echo '{request}' | ext-host serve | tail -n 2") == 0
+    return show(f"echo '{request}' | ext-host serve | tail -n 1") == 0
 
 
 def copy_booking(folder: Path, program: Path) -> None:
