@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from .agents import Agent
     from .files import EvalFile
-    from .runner import EvalRun
+    from .runner import EvalResult, EvalRun
 
 EXIT_FAILED = 1  # a task did not pass
 EXIT_WRONG = 2  # a wrong command line or file, or a part of a task that ext-host does not support
@@ -143,8 +143,21 @@ DURATION = DurationType()
     is_flag=True,
     help="Skip tasks with parts that ext-host does not support, such as llmJudge.",
 )
+@click.option("--junit", metavar="FILE", default="", help="Report in JUnit XML.")
+@click.option("--json", "json_file", metavar="FILE", default="", help="Report in JSON; - for standard output.")
+@click.option("-v", "--verbose", is_flag=True, help="Also print the output of agents and the logs of extensions.")
+@click.option("-q", "--quiet", is_flag=True, help="Print only tasks that did not pass, and the summary.")
 def run_command(
-    files: Sequence[str], agent_text: str | None, extensions: Sequence[str], runs: int | None, **options: Any
+    *,
+    files: Sequence[str],
+    agent_text: str | None,
+    extensions: Sequence[str],
+    runs: int | None,
+    junit: str,
+    json_file: str,
+    verbose: bool,
+    quiet: bool,
+    **options: Any,
 ) -> int:
     """Run tasks, and report which passed.
 
@@ -152,7 +165,8 @@ def run_command(
     reported before the first task starts. Exit codes: 0 if all tasks passed, 1 if not, 2 for a wrong command line or
     file, 130 if interrupted.
     """
-    from .reports import TextReport
+    from .reports import TextReport, as_json, check_file, write_file
+    from .reports import junit as as_junit
     from .runner import EvalRun, RunOptions
 
     programs = {}
@@ -161,14 +175,25 @@ def run_command(
         if not (name and equals and program):
             raise HostError(f"--extension: expected NAME=COMMAND, found {text!r}")
         programs[name] = program
-    report = TextReport(sys.stdout)
+    for path in filter(None, (junit, json_file)):
+        check_file(path)
+    out = sys.stderr if json_file == "-" else sys.stdout
+    terminal = out.isatty() and os.environ.get("TERM") != "dumb"
+    colour = terminal and not os.environ.get("NO_COLOR")
+    report = TextReport(out, verbose=verbose, quiet=quiet, terminal=terminal, colour=colour)
     found = []
     for spec in evals_of(files):
         agent = _agent(agent_text, spec, options["permissions"]) if agent_text is not None else None
         found.append(
             EvalRun(spec, RunOptions(agent=agent, programs=programs, runs=runs or 0, **options), report.on_event)
         )
-    return perform(found)
+    results, code = perform(found)
+    report.summary(results)
+    if junit:
+        write_file(junit, as_junit(results), os.environ)
+    if json_file:
+        write_file(json_file, as_json(results), os.environ)
+    return code
 
 
 def evals_of(files: Sequence[str]) -> list[EvalFile]:
@@ -203,8 +228,8 @@ def _agent(text: str, spec: EvalFile, permissions: str) -> Agent:
     return agent_of(text, spec.mcp_servers(), permissions)
 
 
-def perform(runs: Sequence[EvalRun]) -> int:
-    """Check and perform runs, one after the other; a signal cancels them. Return the exit code."""
+def perform(runs: Sequence[EvalRun]) -> tuple[list[EvalResult], int]:
+    """Check and perform runs, one after the other; a signal cancels them. Return the results and the exit code."""
     import signal
     import threading
 
@@ -227,8 +252,8 @@ def perform(runs: Sequence[EvalRun]) -> int:
     for problem in (problem for result in results for problem in result.problems):
         _report(problem)
     if received:
-        return 128 + received[0]
-    return 0 if all(result.status == "passed" for result in results) else EXIT_FAILED
+        return results, 128 + received[0]
+    return results, 0 if all(result.status == "passed" for result in results) else EXIT_FAILED
 
 
 def main(words: Sequence[str] | None = None) -> int:

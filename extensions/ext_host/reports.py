@@ -1,45 +1,363 @@
-"""Reports of a run: text for people."""
+"""Reports of a run: text with progress for people, JUnit XML and JSON for programs.
+
+The text of one task is never mixed with that of another: of tasks that run at the same time, the first one is printed
+at once, and the others when they have ended. Secrets of the environment are replaced in files, and what looks like one.
+"""
 
 from __future__ import annotations
 
+import shutil
+import sys
+import threading
+import time
+from collections import Counter
+from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
+from ext_sdk.core import __version__
+from ext_sdk.core.atomic import atomic_write
+from ext_sdk.core.redaction.redactor import Redactor
+from ext_sdk.core.redaction.secret_names import secret_variables
+from ext_sdk.core.text import counted, cut, readable
+from ext_sdk.core.wire.json_codec import dumps
+from ext_sdk.duration import Duration
+
+from .files import HostError
+
 if TYPE_CHECKING:
-    from .runner import Event
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from xml.etree.ElementTree import Element
+
+    from .runner import EvalResult, Event, TaskResult, TrialResult
+    from .steps import StepResult
 
 VERDICTS = {"passed": "ok", "failed": "FAILED", "error": "ERROR", "cancelled": "STOPPED", "skipped": "skipped"}
+COLOURS = {"passed": "32", "failed": "31", "error": "31", "cancelled": "33", "skipped": "33"}  # of SGR
+_CLEAR = "\r\x1b[K"  # deletes the last line of a terminal
+FORMAT = 1  # of the JSON report
+OUTPUT_LINES = 5  # of an agent's output that the text has; the reports in files have all
+LINE_LENGTH = 300  # characters of these lines
+TICK_SECONDS = 1.0  # between two updates of the progress on a terminal
 _INDENT = " " * 17
 
 
+def step_lines(step: StepResult) -> Iterator[tuple[str, str]]:
+    """Yield the lines of a step, each with its beginning: the verdict and the message, then the error."""
+    status = "passed" if step.success else "error" if step.aborted else "failed"
+    if step.phase == "agent":
+        limit = OUTPUT_LINES if step.success else 1  # the reason of the task has all of an error
+        found = [cut(line, LINE_LENGTH) for line in (step.error or step.message).strip().splitlines()] or [
+            "(no output)"
+        ]
+        more = [f"… {counted(len(found) - limit, 'more line')}"] if step.success and len(found) > limit else []
+        lines = [*found[:limit], *more]
+        yield f"{step.phase:8} {VERDICTS[status]:7}", lines[0]
+    else:
+        lines = (step.message or step.error).strip().splitlines() or [""]
+        yield f"{step.phase:8} {VERDICTS[status]:7}", f"{step.name:28} {lines[0]}".rstrip()
+        if not step.success and step.error != step.message and step.message:
+            lines += step.error.strip().splitlines()
+    yield from ((_INDENT[:16], line) for line in lines[1:])
+
+
+def task_name(task: TaskResult) -> str:
+    """Return the name of a task; that of its file if it has none."""
+    return task.task.name or task.task.path.stem
+
+
 class TextReport:
-    """Text of a run: a line for each step, agent and task, followed by the reason of a failure.
+    """Text of a run: a line for each step, agent and task, followed by the reason of a failure, and a summary.
 
     Args:
         out: receives the lines.
+        verbose: also the output of agents and the logs of extensions, as they come.
+        quiet: only tasks that did not pass, and the summary.
+        terminal: `out` is a terminal, whose last line shows the progress.
+        colour: verdicts are coloured.
     """
 
-    def __init__(self, out: IO[str]) -> None:
+    def __init__(
+        self, out: IO[str], *, verbose: bool = False, quiet: bool = False, terminal: bool = False, colour: bool = False
+    ) -> None:
         self._out = out
+        self._verbose = verbose
+        self._quiet = quiet
+        self._terminal = terminal
+        self._colour = colour
+        self._lock = threading.Lock()
+        self._total = 0
+        self._shown = 0  # number of the task whose lines are printed at once
+        self._waiting: dict[int, list[str]] = {}  # lines of the others, by the number of the task
+        self._running: dict[int, tuple[Event, float]] = {}  # last event and start of each task
+        self._ended: Counter[str] = Counter()  # tasks by status
+        self._partial: dict[int, str] = {}  # output of agents whose last line is not complete
+        self._progress = ""  # last line of the terminal
+        self._over = threading.Event()
 
     def on_event(self, event: Event) -> None:
         """Print an event."""
-        if event.kind == "step" and event.step:
-            step = event.step
-            name = "" if event.phase == "agent" else f"{step.name:28} "
-            self._line(event.phase, VERDICTS[event.status or "error"], f"{name}{step.message.strip()}")
-            if not step.success and step.error != step.message:
-                self._more(step.error)
-        elif event.kind == "task_complete":
-            self._line("task", "passed" if event.status == "passed" else event.status.upper(), event.task)
+        with self._lock:
+            if event.kind == "run_start":
+                self._begin(event)
+            elif event.number:
+                _, began = self._running.get(event.number, (event, time.monotonic()))
+                self._running[event.number] = (event, began)
+                self._shown = self._shown or event.number
+                self._print(event.number, self._lines(event))
+                if event.kind == "task_complete":
+                    self._end(event)
+            elif event.kind == "run_complete":
+                self._over.set()
+            self._draw()
+
+    def summary(self, results: Sequence[EvalResult]) -> None:
+        """Print the number of tasks by status."""
+        statuses: Counter[str] = Counter(task.status for result in results for task in result.tasks)
+        counts = ", ".join(f"{statuses[status]} {status}" for status in VERDICTS if statuses[status])
+        duration = Duration(round(sum(result.seconds for result in results) * 10) * 100_000_000)
+        self._write([f"{counted(sum(statuses.values()), 'task')}: {counts} in {duration}"])
+
+    def _begin(self, event: Event) -> None:
+        self._total = event.total
+        self._ended.clear()
+        self._over = over = threading.Event()
+
+        def update() -> None:
+            while not over.wait(TICK_SECONDS):
+                with self._lock:
+                    self._draw()
+
+        if self._terminal:
+            threading.Thread(target=update, daemon=True, name="progress").start()
+
+    def _lines(self, event: Event) -> Iterator[str]:
+        if event.kind == "step" and event.step and not self._quiet:
+            for start, text in step_lines(event.step):
+                yield f"{self._coloured(start, event.status)} {readable(text)}"
+        elif event.kind == "agent_output" and self._verbose:
+            *lines, self._partial[event.number] = (self._partial.get(event.number, "") + event.message).split("\n")
+            yield from (f"{_INDENT}{readable(line)}" for line in lines if line.strip())
+        elif event.kind == "log" and self._verbose:
+            yield readable(f"{event.phase:8} {event.level:7} {event.message}")
+        elif event.kind == "trial_complete" and event.trials > 1 and not self._quiet:
+            yield self._verdict("run", event, f"{event.trial} of {event.trials}")
+        elif event.kind == "task_complete" and not (self._quiet and event.status == "passed"):
+            yield self._verdict("task", event, event.task or str(event.path))
             if event.status != "passed":
-                self._more(event.message)
+                yield from (f"{_INDENT}{readable(line)}" for line in event.message.strip().splitlines())
 
-    def _line(self, what: str, verdict: str, text: str) -> None:
-        first, *rest = text.splitlines() or [""]
-        self._out.write(f"{what:8} {verdict:7} {first}".rstrip() + "\n")
-        self._more("\n".join(rest))
-        self._out.flush()
+    def _verdict(self, what: str, event: Event, name: str) -> str:
+        verdict = "passed" if event.status == "passed" else VERDICTS[event.status or "error"]
+        return f"{self._coloured(f'{what:8} {verdict:7}', event.status)} {readable(name)}"
 
-    def _more(self, text: str) -> None:
-        for line in text.strip().splitlines():
-            self._out.write(f"{_INDENT}{line}\n")
+    def _coloured(self, text: str, status: str) -> str:
+        return f"\x1b[{COLOURS[status]}m{text}\x1b[0m" if self._colour and status else text
+
+    def _print(self, number: int, lines: Iterable[str]) -> None:
+        if number == self._shown:
+            self._write(lines)
+        else:
+            self._waiting.setdefault(number, []).extend(lines)
+
+    def _end(self, event: Event) -> None:
+        """Forget a task that has ended; print the others that have ended, and one that still runs."""
+        self._ended[event.status] += 1
+        del self._running[event.number]
+        if event.number == self._shown:
+            for number in [number for number in self._waiting if number not in self._running]:
+                self._write(self._waiting.pop(number))
+            self._shown = next(iter(self._running), 0)
+            self._write(self._waiting.pop(self._shown, []))
+
+    def _write(self, lines: Iterable[str]) -> None:
+        if text := "".join(f"{line}\n" for line in lines):
+            self._out.write(f"{_CLEAR if self._progress else ''}{text}")
+            self._out.flush()
+            self._progress = ""
+
+    def _draw(self) -> None:
+        """Update the last line of the terminal: tasks that have ended, and what the others do."""
+        if not self._terminal:
+            return
+        now = time.monotonic()
+        failed = sum(count for status, count in self._ended.items() if status not in {"passed", "skipped"})
+        running = [
+            f"{event.task} {event.phase or 'starts'} {now - began:.0f} s" for event, began in self._running.values()
+        ]
+        counts = f"{sum(self._ended.values())}/{self._total}" + (f", {failed} failed" if failed else "")
+        text = "" if self._over.is_set() else readable("  ".join([f"[{counts}]", *running]))
+        text = text[: shutil.get_terminal_size().columns - 1]
+        if text != self._progress:
+            self._progress = text
+            self._out.write(f"{_CLEAR}{text}")
+            self._out.flush()
+
+
+# --- Files -----------------------------------------------------------------------------------------------------------
+
+
+def check_file(path: str) -> None:
+    """Raise HostError if a report cannot be written to a path; create its folder."""
+    target = Path(path)
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise HostError(f"cannot create the folder of the report {path}: {error.strerror}") from None
+    if target.is_dir():
+        raise HostError(f"cannot write the report {path}: it is a folder")
+
+
+def write_file(path: str, data: bytes, environ: Mapping[str, str]) -> None:
+    """Write a report without secrets; a regular file appears complete, or not at all. Raises HostError.
+
+    Args:
+        path: `-` for standard output.
+        environ: its values whose names or formats are those of secrets are replaced.
+    """
+    data = Redactor(secret_variables(environ), rules=True).redact(data)
+    target = Path(path)
+    try:
+        if path == "-":
+            sys.stdout.buffer.write(data)
+            sys.stdout.buffer.flush()
+        elif target.exists() and not target.is_file():
+            target.write_bytes(data)
+        else:
+            with atomic_write(path) as file:
+                file.write(data)
+    except OSError as error:
+        raise HostError(f"cannot write the report {path}: {error.strerror}") from None
+
+
+# Elements of JUnit for tasks that did not pass.
+_TAGS = {"failed": "failure", "error": "error", "cancelled": "error", "skipped": "skipped"}
+_PHASES = ("setup", "agent", "verify", "cleanup")
+
+
+def junit(results: Sequence[EvalResult]) -> bytes:
+    """Return results as JUnit XML: a suite for each eval, and a case for each run of each task."""
+    from xml.etree.ElementTree import Element, SubElement, indent, tostring
+
+    root = Element("testsuites", {"name": "ext-host"})
+    total: Counter[str] = Counter()
+    for result in results:
+        name = readable(result.name or "ext-host")
+        suite = SubElement(root, "testsuite", {"name": name})
+        properties = SubElement(suite, "properties")
+        SubElement(properties, "property", {"name": "agent", "value": readable(result.agent)})
+        counts: Counter[str] = Counter()
+        for task in result.tasks:
+            for number, trial in enumerate(task.trials or (None,), 1):
+                status, reason = (trial.status, trial.reason) if trial else (task.status, task.reason)
+                suffix = f" (run {number} of {len(task.trials)})" if len(task.trials) > 1 else ""
+                about = {
+                    "classname": name,
+                    "name": readable(f"{task_name(task)}{suffix}"),
+                    "file": readable(str(task.task.path)),
+                    "time": f"{trial.seconds if trial else task.seconds:.3f}",
+                }
+                case = SubElement(suite, "testcase", about)
+                tag = _TAGS.get(status, "")
+                counts.update({"tests": 1, tag: 1})
+                if tag:
+                    message = readable(next(iter(reason.splitlines()), status))
+                    problem = SubElement(case, tag, {"message": message, "type": status})
+                    problem.text = readable(reason)
+                if trial:
+                    SubElement(case, "system-out").text = readable("\n".join(_trial_lines(trial)))
+        if result.problems:
+            SubElement(suite, "system-err").text = readable("\n".join(result.problems))
+        _set_counts(suite, counts, result.seconds)
+        total += counts
+    _set_counts(root, total, sum(result.seconds for result in results))
+    indent(root)
+    data: bytes = tostring(root, encoding="utf-8", xml_declaration=True)
+    return data + b"\n"
+
+
+def _set_counts(element: Element, counts: Counter[str], seconds: float) -> None:
+    for name, tag in (("tests", "tests"), ("failures", "failure"), ("errors", "error"), ("skipped", "skipped")):
+        element.set(name, str(counts[tag]))
+    element.set("time", f"{seconds:.3f}")
+
+
+def _trial_lines(trial: TrialResult) -> Iterator[str]:
+    """Yield the text of a trial: its steps, and the output of the agent."""
+    for phase in _PHASES:
+        if phase == "agent" and trial.agent:
+            yield f"agent    {VERDICTS['failed' if trial.agent.error else 'passed']}"
+            yield from (f"{_INDENT}{line}" for line in (trial.agent.error or trial.agent.output).strip().splitlines())
+        elif phase in trial.phases:
+            yield from (f"{start} {text}" for step in trial.phases[phase].steps for start, text in step_lines(step))
+
+
+def as_json(results: Sequence[EvalResult]) -> bytes:
+    """Return results as JSON; docs/host.md describes its members."""
+    report = {
+        "format": FORMAT,
+        "generator": f"ext-host {__version__}",
+        "status": "passed" if all(result.status == "passed" for result in results) else "failed",
+        "seconds": round(sum(result.seconds for result in results), 3),
+        "evals": [
+            {
+                "name": result.name,
+                "agent": result.agent,
+                "status": result.status,
+                "seconds": round(result.seconds, 3),
+                "counts": dict(Counter(task.status for task in result.tasks)),
+                "problems": list(result.problems),
+                "tasks": [
+                    {
+                        "name": task_name(task),
+                        "file": str(task.task.path),
+                        "labels": dict(task.task.labels),
+                        "difficulty": task.task.difficulty,
+                        "status": task.status,
+                        "reason": task.reason,
+                        "seconds": round(task.seconds, 3),
+                        "runs": [_trial_as_json(trial) for trial in task.trials],
+                    }
+                    for task in result.tasks
+                ],
+            }
+            for result in results
+        ],
+    }
+    return dumps(report).encode("utf-8", "backslashreplace") + b"\n"
+
+
+def _trial_as_json(trial: TrialResult) -> dict[str, object]:
+    agent = trial.agent
+    return {
+        "status": trial.status,
+        "reason": trial.reason,
+        "seconds": round(trial.seconds, 3),
+        "timedOut": trial.timed_out,
+        "prompt": trial.prompt,
+        "agent": agent
+        and {
+            "output": agent.output,
+            "error": agent.error,
+            "seconds": round(trial.agent_seconds, 3),
+            "details": dict(agent.details),
+        },
+        "phases": {
+            name: {
+                "success": phase.success,
+                "error": phase.error,
+                "seconds": round(phase.seconds, 3),
+                "steps": [
+                    {
+                        "name": step.name,
+                        "success": step.success,
+                        "message": step.message,
+                        "error": step.error,
+                        "outputs": dict(step.outputs),
+                        "seconds": round(step.seconds, 3),
+                    }
+                    for step in phase.steps
+                ],
+            }
+            for name, phase in trial.phases.items()
+        },
+    }

@@ -1,4 +1,4 @@
-"""Short texts for messages: numbers with their noun, values cut to a length, suggestions for unknown names."""
+"""Texts for messages: numbers with their noun, cut and printable values, suggestions for unknown names."""
 
 from __future__ import annotations
 
@@ -13,6 +13,13 @@ MOST_SUGGESTIONS = 20  # names that are listed
 def cut(text: str, limit: int) -> str:
     """Return a text of at most this many characters; an ellipsis replaces the rest of a longer one."""
     return text if len(text) <= limit else f"{text[:limit]}…"
+
+
+def readable(text: str) -> str:
+    """Return a text without characters that XML cannot contain or that control a terminal."""
+    if text.isprintable():
+        return text
+    return "".join(char if char.isprintable() or char in "\t\n\r" else "\ufffd" for char in text)
 
 
 def counted(number: int, noun: str, plural: str = "") -> str:

@@ -13,6 +13,7 @@ from xml.etree.ElementTree import Element, SubElement, tostring
 
 from ext_recorder.cassette.paths import is_open_file, target_of
 from ext_sdk.core.atomic import atomic_write
+from ext_sdk.core.text import readable
 from ext_sdk.core.wire.json_codec import dumps
 
 from .pool import install_sigterm_handler, map_cassettes
@@ -23,9 +24,6 @@ if TYPE_CHECKING:
     from ext_recorder.messages.differences import Problem
 
     from .selection import Cassette
-
-
-_XML_CONTROLS = frozenset("\t\n\r")
 
 
 @dataclass
@@ -150,13 +148,6 @@ def lines(case: Case) -> list[str]:
     if count:
         head += f": {count} {case.noun}{'s' if count > 1 else ''}"
     return [readable(line) for line in (head, *(f"        {line}" for line in [*problems, *_rest(case)]), *notes)]
-
-
-def readable(text: str) -> str:
-    """Return a text without characters that XML cannot contain or that control a terminal."""
-    if text.isprintable():
-        return text
-    return "".join(char if char.isprintable() or char in _XML_CONTROLS else "\ufffd" for char in text)
 
 
 def _rest(case: Case) -> list[str]:

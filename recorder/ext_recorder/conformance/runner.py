@@ -12,11 +12,12 @@ from time import monotonic
 from typing import TYPE_CHECKING, NamedTuple
 
 from ext_recorder.batch.pool import Progress, cores
-from ext_recorder.batch.reports import Case, junit, readable, write
+from ext_recorder.batch.reports import Case, junit, write
 from ext_recorder.conformance.conversations import CONVERSATIONS
 from ext_recorder.errors import UsageError
 from ext_recorder.messages.differences import Problem
 from ext_recorder.sockets.address import Address
+from ext_sdk.core.text import readable
 from ext_sdk.core.wire.json_codec import dumps
 
 from .checks import CLAUSES
