@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import sys
+from contextlib import suppress
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
@@ -27,6 +28,10 @@ EXIT_WRONG = 2  # a wrong command line or file, or a part of a task that ext-hos
 EXIT_INTERNAL = 70  # a defect of ext-host; EX_SOFTWARE of sysexits.h
 EXIT_INTERRUPTED = 130  # 128 + SIGINT
 EXIT_NO_READER = 141  # 128 + SIGPIPE
+
+_AGENT = "acp-agent"  # name of the agent among the programs of a recording
+_PROGRAMS = "EXT_HOST_PROGRAMS"  # variable with a file that the recorded process deletes
+_RECORDING = ("record", "replay", "programs")  # parameters that are not those of the recorded run
 
 # Commands of other modules: the module, which has a click command of the name `command`, and its line in the help.
 COMMANDS: dict[str, tuple[str, str]] = {
@@ -143,10 +148,34 @@ DURATION = DurationType()
     is_flag=True,
     help="Skip tasks with parts that ext-host does not support, such as llmJudge.",
 )
-@click.option("--junit", metavar="FILE", default="", help="Report in JUnit XML.")
-@click.option("--json", "json_file", metavar="FILE", default="", help="Report in JSON; - for standard output.")
-@click.option("-v", "--verbose", is_flag=True, help="Also print the output of agents and the logs of extensions.")
-@click.option("-q", "--quiet", is_flag=True, help="Print only tasks that did not pass, and the summary.")
+@click.option("--record", metavar="FOLDER", help="Record the run with ext-recorder in a folder; see above.")
+@click.option(
+    "--replay", metavar="FOLDER", help="Run with the extensions, ACP agent and HTTP responses of a recording."
+)
+@click.option("--programs", metavar="FILE", hidden=True, help="Programs of extensions and agent, for --record.")
+@click.option("--junit", metavar="FILE", default="", envvar="EXT_HOST_JUNIT", help="Report in JUnit XML.")
+@click.option(
+    "--json",
+    "json_file",
+    metavar="FILE",
+    default="",
+    envvar="EXT_HOST_JSON",
+    help="Report in JSON; - for standard output.",
+)
+@click.option(
+    "-v",
+    "--verbose",
+    is_flag=True,
+    envvar="EXT_HOST_VERBOSE",
+    help="Also print the output of agents and the logs of extensions.",
+)
+@click.option(
+    "-q",
+    "--quiet",
+    is_flag=True,
+    envvar="EXT_HOST_QUIET",
+    help="Print only tasks that did not pass, and the summary.",
+)
 def run_command(
     *,
     files: Sequence[str],
@@ -157,24 +186,30 @@ def run_command(
     json_file: str,
     verbose: bool,
     quiet: bool,
+    record: str | None,
+    replay: str | None,
+    programs: str | None,
     **options: Any,
 ) -> int:
     """Run tasks, and report which passed.
 
     A task without an eval uses the programs ext-NAME in PATH as its extensions. Parts that are not supported are
-    reported before the first task starts. Exit codes: 0 if all tasks passed, 1 if not, 2 for a wrong command line or
-    file, 130 if interrupted.
+    reported before the first task starts.
+
+    --record runs the same command line by `ext-recorder run`, which records the sessions of extensions, MCP servers and
+    ACP agents, the HTTP traffic of all programs, and changed files. --replay runs it without them and without network.
+    A recording is replaced when the new one is complete.
+
+    Exit codes: 0 if all tasks passed, 1 if not, 2 for a wrong command line or file, 3 if a replay differs from its
+    recording, 70 for a defect of ext-host, 130 if interrupted.
     """
+    from .agents import agent_of
     from .reports import TextReport, as_json, check_file, write_file
     from .reports import junit as as_junit
     from .runner import EvalRun, RunOptions
 
-    programs = {}
-    for text in extensions:
-        name, equals, program = text.partition("=")
-        if not (name and equals and program):
-            raise HostError(f"--extension: expected NAME=COMMAND, found {text!r}")
-        programs[name] = program
+    commands = _programs(extensions, programs)
+    agent_command = commands.pop(_AGENT, "")
     for path in filter(None, (junit, json_file)):
         check_file(path)
     out = sys.stderr if json_file == "-" else sys.stdout
@@ -183,10 +218,14 @@ def run_command(
     report = TextReport(out, verbose=verbose, quiet=quiet, terminal=terminal, colour=colour)
     found = []
     for spec in evals_of(files):
-        agent = _agent(agent_text, spec, options["permissions"]) if agent_text is not None else None
+        agent = agent_of(agent_text, spec.mcp_servers(), options["permissions"]) if agent_text is not None else None
+        if agent_command:
+            agent = _with_command(agent, agent_command)
         found.append(
-            EvalRun(spec, RunOptions(agent=agent, programs=programs, runs=runs or 0, **options), report.on_event)
+            EvalRun(spec, RunOptions(agent=agent, programs=commands, runs=runs or 0, **options), report.on_event)
         )
+    if record or replay:
+        _run_recorder(found, record or "", replay or "")
     results, code = perform(found)
     report.summary(results)
     if junit:
@@ -222,10 +261,89 @@ def evals_of(files: Sequence[str]) -> list[EvalFile]:
     return [*evals, *([EvalFile.of_tasks(tasks)] if tasks else [])]
 
 
-def _agent(text: str, spec: EvalFile, permissions: str) -> Agent:
-    from .agents import agent_of
+def _programs(extensions: Sequence[str], file: str | None) -> dict[str, str]:
+    """Return the commands of extensions by name, as the options have them. Raises HostError."""
+    import json
+    import shlex
 
-    return agent_of(text, spec.mcp_servers(), permissions)
+    commands = {}
+    for text in extensions:
+        name, equals, program = text.partition("=")
+        if not (name and equals and program):
+            raise HostError(f"--extension: expected NAME=COMMAND, found {text!r}")
+        commands[name] = program
+    if file:
+        with open(file, encoding="utf-8") as source:  # noqa: PTH123 - pathlib is not imported here
+            servers = json.load(source)["servers"]
+        commands |= {name: shlex.join([server["command"], *server["args"]]) for name, server in servers.items()}
+        if original := os.environ.pop(_PROGRAMS, ""):
+            with suppress(OSError):
+                os.unlink(original)  # noqa: PTH108
+    return commands
+
+
+def _with_command(agent: Agent | None, command: str) -> Agent | None:
+    """Return an ACP agent that another command starts."""
+    import shlex
+
+    from .acp_agent import AcpAgent
+
+    if isinstance(agent, AcpAgent):
+        agent.command = shlex.split(command)
+    return agent
+
+
+def _run_recorder(runs: Sequence[EvalRun], record: str, replay: str) -> NoReturn:
+    """Replace this process by `ext-recorder run` with the same command line. Raises HostError.
+
+    Evals and the agent files that they name are read by the recorder. The other programs are written to a file in the
+    form of a list of servers, which it knows.
+    """
+    import json
+    import tempfile
+
+    from .acp_agent import AcpAgent
+    from .kaiak_agent import KaiakAgent
+
+    if record and replay:
+        raise HostError("expected one of --record and --replay, found both")
+    if record and (problems := [problem for run in runs for problem in run.check()]):
+        raise FileError(problems)  # a replay does not require the programs
+    programs = {name: argv for run in runs for name, argv in run.own_programs().items()}
+    agent = runs[0].options.agent
+    if isinstance(agent, AcpAgent):
+        programs[_AGENT] = agent.command
+    elif isinstance(agent, KaiakAgent):
+        _report(f"not recorded: the agent {agent.name}, which must be there on replay, too")
+    words = [sys.executable, "-P", "-m", "ext_host", *_words(click.get_current_context())]
+    options = [f"--wrap={run.spec.path}" for run in runs if run.spec.document and run.starts_programs()]
+    if programs:
+        servers = {name: {"command": argv[0], "args": argv[1:]} for name, argv in programs.items()}
+        with tempfile.NamedTemporaryFile("w", prefix="ext-host-", suffix=".json", delete=False) as file:
+            json.dump({"servers": servers}, file)
+        os.environ[_PROGRAMS] = file.name
+        words.append(f"--programs={file.name}")
+        options += [f"--bind=ext-host={file.name}", f"--wrap={file.name}", *(f"--files={name}" for name in programs)]
+    mode = "all" if record else "none"
+    argv = [sys.executable, "-P", "-m", "ext_recorder", "run", "--mode", mode, *options, record or replay, "--", *words]
+    sys.stdout.flush()
+    os.execv(sys.executable, argv)  # noqa: S606 - so that signals, the terminal and the exit code are those of the run
+
+
+def _words(context: click.Context) -> list[str]:
+    """Return the command line of a recorded run. Reports are chosen by variables: each replay can have its own."""
+    words = ["run", *context.params["files"]]
+    for param in context.command.params:
+        value = context.params[param.name or ""]
+        if not isinstance(param, click.Option) or param.name in _RECORDING or value in {None, (), "", False}:
+            continue
+        if param.envvar:
+            os.environ[str(param.envvar)] = str(value)
+        elif param.is_flag:
+            words.append(param.opts[-1])
+        else:
+            words += [f"{param.opts[-1]}={each}" for each in (value if param.multiple else (value,))]
+    return words
 
 
 def perform(runs: Sequence[EvalRun]) -> tuple[list[EvalResult], int]:

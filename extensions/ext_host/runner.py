@@ -12,6 +12,7 @@ the status error. An agent that fails is not verified. Cleanup runs after setup 
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import tempfile
 import threading
@@ -28,7 +29,7 @@ from ext_sdk.polling import Deadline
 from .agents import TASK_FOLDER, Agent, agent_of_eval
 from .commands import AgentResult, Commands
 from .extension_process import Extensions
-from .files import HostError, Problem, select
+from .files import ExtensionSpec, HostError, Problem, select
 from .steps import Random, StepContext, StepError, StepResult, fill_prompt, parse_steps, unsupported
 
 if TYPE_CHECKING:
@@ -286,6 +287,24 @@ class EvalRun:
                 raise HostError("no agent: choose one with --agent, or `--agent none` to verify without any work")
             self._agent = agent_of_eval(self.spec.agent, self.spec.mcp_servers(), self.options.permissions)
         return self._agent
+
+    def own_programs(self) -> dict[str, list[str]]:
+        """Return the command lines of extensions that no file names: those of tasks without an eval, and of options."""
+        names = {each.name for selected in self.tasks for each in selected.task.requires if each.kind == "extension"}
+        programs = {}
+        for name in sorted(names):
+            if name in self.options.programs:
+                programs[name] = shlex.split(self.options.programs[name])
+            elif self.spec.document is None:
+                # A replay on a machine without the program has the same command line.
+                on_path = shutil.which(f"ext-{name}", path=self.options.environ.get("PATH"))
+                programs[name] = [f"ext-{name}"] if on_path else self._extensions.argv(ExtensionSpec(name))
+        return programs
+
+    def starts_programs(self) -> bool:
+        """Return True if the eval names programs with sessions: extensions, MCP servers, an agent over ACP."""
+        has_agent = self.options.agent is None and bool(self.spec.agent and self.spec.agent.path)
+        return bool(self.spec.extensions or self.spec.mcp_config or (has_agent and hasattr(self.agent(), "command")))
 
     # --- The run -----------------------------------------------------------------------------------------------------
 
