@@ -1,0 +1,1176 @@
+"""`ext-host agent`: a server of Kaiak's agent API, over stdio or a Unix socket, whose agent is a command.
+
+Each generate_fix runs the command in a copy of the workspace, in a thread of its own; `kaiak_changes` finds what it has
+changed. Only approved changes are written to the workspace.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import select
+import shutil
+import signal
+import socket
+import sys
+import tempfile
+import threading
+import time
+from collections import OrderedDict
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal, cast
+from uuid import uuid4
+
+import click
+import msgspec
+from msgspec import Meta, Struct
+
+from ext_sdk.core import __version__
+from ext_sdk.core.process.child import CommandNotFound
+from ext_sdk.core.process.spawner import find_executable
+from ext_sdk.core.stdio import CHUNK_BYTES, Stdio
+from ext_sdk.core.text import counted, cut, suggest
+from ext_sdk.core.wire.connection import Connection, Malformed
+from ext_sdk.core.wire.errors import INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND, PARSE_ERROR
+from ext_sdk.core.wire.errors import CallError, RpcError
+from ext_sdk.core.wire.frames import Junk, Overlong
+from ext_sdk.core.wire.framing import FRAMINGS
+from ext_sdk.core.wire.jsonrpc import ErrorResponse, Notification, Request, encode
+from ext_sdk.polling import Deadline
+
+from .__main__ import DURATION
+from .agents import PROMPT
+from .commands import Commands
+from .files import HostError
+from .kaiak_changes import TEXT_BYTES, ChangeRefused, Patterns, TooLarge, WorkspaceCopy
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from ext_sdk.core.wire.connection import Event
+    from ext_sdk.core.wire.errors import Id
+    from ext_sdk.duration import Duration
+
+    from .kaiak_changes import Change, Changes
+
+    Members = dict[str, object]
+
+# "Kaiak-Specific Error Codes" of the specification
+SESSION_CREATION, WORKSPACE, SESSION_NOT_FOUND, TERMINATED, NOT_READY, AGENT = -32001, -32002, -32003, -32004, -32005, -32006
+REQUEST_NOT_FOUND, REQUEST_COMPLETED, INTERACTION_NOT_FOUND, RESPONDED, INVALID_RESPONSE = -32007, -32008, -32009, -32010, -32011
+FILE_FAILED, TIMEOUT, CONFIGURATION, EXHAUSTED, IN_USE = -32012, -32013, -32014, -32015, -32016
+# The later server has other numbers for these; the agent's own failures are TIMEOUT here.
+HEAD_CODES = {IN_USE: -32013, AGENT: -32012, WORKSPACE: -32011, TIMEOUT: -32010}
+
+MESSAGE_BYTES = 64 * 1024**2  # of a request
+MOST_CONNECTIONS = 100
+MOST_SESSIONS = 1_000  # that are kept, in use or not
+MOST_CHANGES = 500  # of one generate_fix
+REMEMBERED = 1_000  # ids of deleted sessions, completed requests and interactions
+STALL_S = 30.0  # without progress of a client that does not read
+END_S = 5.0  # for the end of the requests that are cancelled
+PROMPT_VARIABLE_BYTES = 100_000  # of a prompt that is passed as a variable, which Linux limits to 128 KiB
+LINE_CHARACTERS = 4_096  # of output without a line feed that are streamed
+STEPS = 4  # of the progress of a request
+STREAM = "kaiak/stream/"
+HEAD_DATA = "kaiak/generate_fix/data"
+USER_MESSAGE = "kaiak/client/user_message"
+PERMISSIONS = {"always_allow": "allow", "ask_before": "approve", "never_allow": "deny"}  # of the later server
+ACTIONS = {"allow_once": "approve", "always_allow": "always_allow", "approve": "approve", "deny": "deny", "edit": "edit"}
+
+
+# --- Messages --------------------------------------------------------------------------------------------------------
+
+
+class WorkspaceSettings(Struct):
+    """`workspace` of a configuration."""
+
+    working_dir: str | None = None
+    include_patterns: list[str] = []
+    exclude_patterns: list[str] = msgspec.field(default_factory=lambda: [".git/**"])
+
+
+class SessionSettings(Struct):
+    """`session` of a configuration."""
+
+    max_turns: Annotated[int, Meta(ge=1)] = 1000
+    retry_config: dict[str, object] | None = None
+
+
+class PermissionSettings(Struct):
+    """`permissions` of a configuration."""
+
+    tool_permissions: dict[str, Literal["allow", "approve", "deny"]] = {}
+
+
+class Settings(Struct):
+    """Configuration of a client."""
+
+    workspace: WorkspaceSettings = msgspec.field(default_factory=WorkspaceSettings)
+    model: dict[str, object] = {}
+    tools: dict[str, object] = {}
+    session: SessionSettings = msgspec.field(default_factory=SessionSettings)
+    permissions: PermissionSettings = msgspec.field(default_factory=PermissionSettings)
+
+
+class Configure(Struct):
+    """Argument of kaiak/configure."""
+
+    configuration: dict[str, object]
+    reset_existing: bool = False
+
+
+class Incident(Struct):
+    """Incident; other members are passed to the command."""
+
+    id: str
+    rule_id: str | None = None
+    uri: str | None = None
+    message: str | None = None
+    description: str | None = None
+    effort: str | None = None
+    severity: str | None = None
+
+
+class Options(Struct):
+    """`options` of kaiak/generate_fix."""
+
+    auto_apply_safe_fixes: bool = False
+    max_processing_time: Annotated[float, Meta(gt=0, le=86_400)] | None = None
+    parallel_processing: bool = False
+    include_explanations: bool = False
+
+
+SessionId = Annotated[str, Meta(min_length=1, max_length=200)]
+
+
+class GenerateFix(Struct):
+    """Argument of kaiak/generate_fix."""
+
+    incidents: Annotated[list[Incident], Meta(min_length=1, max_length=1000)]
+    session_id: SessionId | None = None
+    migration_context: dict[str, object] | None = None
+    options: Options = msgspec.field(default_factory=Options)
+    agent_config: dict[str, object] | None = None  # of the later dialect
+
+
+class DeleteSession(Struct):
+    """Argument of kaiak/delete_session; `cleanup_options` is of the later dialect."""
+
+    session_id: SessionId
+    force: bool = False
+    cleanup_files: bool = True
+    cleanup_options: dict[str, object] | None = None
+
+
+class Command(Struct):
+    """Params of workspace/executeCommand."""
+
+    command: str
+    arguments: Annotated[list[dict[str, object]], Meta(min_length=1, max_length=1)]
+
+
+class UserMessage(Struct):
+    """Params of kaiak/client/user_message. The command line of the later server sends `message_type`."""
+
+    session_id: SessionId
+    kind: str | None = None
+    message_type: str | None = None
+    payload: dict[str, object] | None = None
+
+
+class Progress(Struct):
+    """Content that a command may write as a line of JSON, below `kaiak/stream/progress`; so the next ones."""
+
+    percentage: float
+    phase: str
+    description: str = ""
+    current_step: str = ""
+    total_steps: Annotated[int, Meta(ge=0)] = 0
+
+
+class AiResponse(Struct):
+    """Content of ai_response."""
+
+    text: str
+    partial: bool = False
+    confidence: float = 0.0
+    tokens: Annotated[int, Meta(ge=0)] = 0
+
+
+class ToolResult(Struct):
+    """`result` of a tool_call."""
+
+    success: bool
+    output: str | None = None
+    error: str | None = None
+    execution_time: float = 0
+
+
+class ToolCall(Struct):
+    """Content of tool_call."""
+
+    tool_name: str
+    operation: str = ""
+    parameters: dict[str, object] = {}
+    status: str = ""
+    result: ToolResult | None = None
+
+
+class StreamError(Struct):
+    """Content of error."""
+
+    error_code: str
+    message: str
+    details: str = ""
+    recoverable: bool = False
+    suggested_action: str = ""
+
+
+class SystemMessage(Struct):
+    """Content of system."""
+
+    message: str
+    level: str = ""
+    component: str = ""
+
+
+CONTENTS: dict[str, type[Struct]] = {
+    "progress": Progress,
+    "ai_response": AiResponse,
+    "tool_call": ToolCall,
+    "error": StreamError,
+    "system": SystemMessage,
+}
+
+
+def _parsed[T: Struct](value: object, type: type[T], code: int = INVALID_PARAMS, what: str = "Invalid params") -> T:
+    """Return a value as a message. Raises RpcError with the member that is wrong."""
+    try:
+        return msgspec.convert(value, type)
+    except msgspec.ValidationError as error:
+        details, _, path = str(error).partition(" - at `$")
+        field = path.rstrip("`").removeprefix(".")
+        text = f"{what}: {field}: {details}" if field else f"{what}: {details}"
+        raise RpcError(code, text, {"field": field, "details": details}) from None
+
+
+def _merged(base: Mapping[str, object], changes: Mapping[str, object]) -> Members:
+    """Return an object with the members of both; members that are objects in both are merged too."""
+    merged = dict(base)
+    for name, value in changes.items():
+        before = merged.get(name)
+        merged[name] = _merged(before, value) if isinstance(before, dict) and isinstance(value, dict) else value
+    return merged
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def head_payload(kind: str, content: Members, about: str) -> tuple[str, Members]:
+    """Return kind and payload of a notification in the later dialect.
+
+    Args:
+        about: id of the tool call that the notification belongs to; "" for a new one.
+    """
+    about = about or f"call-{uuid4()}"
+    if kind == "ai_response":
+        return "ai_message", {"role": "Assistant", "text": content["text"]}
+    if kind == "progress":
+        return "system", {"notification_type": "Progress", **content, "message": content.get("description", "")}
+    if kind == "system":
+        return "system", {"notification_type": "InlineMessage", **content}
+    if kind == "error":
+        return "error", {"error": content["message"], **content}
+    if kind == "user_interaction":
+        tool = {"id": about, "tool_name": "write_file", "arguments": {"path": content["file_path"]}}
+        return kind, {"interaction_type": "tool_confirmation", **tool, "prompt": content["prompt"]}
+    if kind == "file_modification":
+        arguments = {"path": content["file_path"], "operation": content["operation"], "diff": content["diff"]}
+        return "tool_call", {"id": about, "tool_name": "write_file", "arguments": arguments}
+    result = content.get("result")
+    if isinstance(result, dict) and about.startswith("proposal-"):
+        return "tool_response", {"id": about, "is_error": not result["success"], "content_count": 1}
+    return "tool_call", {"id": about, "tool_name": content["tool_name"], "arguments": content.get("parameters", {})}
+
+
+def prompt_of(argument: Mapping[str, object]) -> str:
+    """Return the prompt for the incidents of a request."""
+    lines = ["Fix these incidents, which an analysis has found in the project in the current directory.", ""]
+    for number, incident in enumerate(cast("list[Members]", argument["incidents"]), 1):
+        about = [str(incident[name]) for name in ("severity", "effort") if incident.get(name)]
+        name = f"{incident.get('rule_id') or incident['id']}" + (f" ({', '.join(about)})" if about else "")
+        lines.append(f"{number}. {name}: {incident.get('message') or 'no message'}")
+        place = incident.get("uri") or incident.get("file_path")
+        line = incident.get("line_number") or incident.get("line")
+        lines += [f"   {incident['description']}"] if incident.get("description") else []
+        lines += [f"   File: {place}" + (f", line {line}" if line else "")] if place else []
+    context = argument.get("migration_context")
+    for name, value in context.items() if isinstance(context, dict) else ():
+        title = name.replace("_", " ").capitalize()
+        if isinstance(value, list):
+            lines += ["", f"{title}:", *(f"- {each}" for each in value)]
+        elif isinstance(value, dict):
+            lines += ["", f"{title}:", *(f"- {key}: {each}" for key, each in value.items())]
+        elif value not in (None, ""):
+            lines += ["", f"{title}: {value}"]
+    options = argument.get("options")
+    if isinstance(options, dict) and options.get("include_explanations"):
+        lines += ["", "Explain each change."]
+    return "\n".join(lines) + "\n"
+
+
+def _replaced(value: object, replace: Callable[[str], str]) -> object:
+    if isinstance(value, str):
+        return replace(value)
+    if isinstance(value, list):
+        return [_replaced(each, replace) for each in value]
+    return {key: _replaced(each, replace) for key, each in value.items()} if isinstance(value, dict) else value
+
+
+# --- State -----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class AgentOptions:
+    """Options of the server; see `command`."""
+
+    command: Sequence[str]
+    dialect: str = "kaiak"
+    socket: Path | None = None
+    max_time: float = 300.0
+    approval_timeout: float = 300.0
+    default_response: str = "deny"
+    max_running: int = 10
+
+
+class Session:
+    """Session of the specification.
+
+    Args:
+        folder: lasts as long as the session; the command may keep what it needs in its next request.
+
+    Attributes:
+        fix: the request that uses it.
+        messages: number of notifications.
+        allowed: the user has approved all further changes.
+    """
+
+    def __init__(self, id: str, folder: Path) -> None:
+        self.id = id
+        self.folder = folder
+        self.fix: Fix | None = None
+        self.turns = 0
+        self.messages = 0
+        self.allowed = False
+
+
+class Interaction:
+    """Question to the user.
+
+    Attributes:
+        response: action and content; None until there is one.
+    """
+
+    def __init__(self, session: str, *, editable: bool) -> None:
+        self.id = f"interaction-{uuid4()}"
+        self.session = session
+        self.options = ["approve", "deny", *(["edit"] if editable else [])]
+        self.response: tuple[str, str | None] | None = None
+        self.done = threading.Event()
+
+    def respond(self, action: str, content: str | None = None) -> bool:
+        """Set the response. Return False if there is one."""
+        if self.response is not None:
+            return False
+        self.response = (action, content)
+        self.done.set()
+        return True
+
+
+class Cancelled(Exception):
+    """The request was cancelled."""
+
+
+class Fix:
+    """One generate_fix.
+
+    Attributes:
+        since: start of the request.
+        done: set when the session is free again.
+    """
+
+    def __init__(self, server: Server, client: Client, id: Id, session: Session, request: GenerateFix,
+                 argument: Members, settings: Settings) -> None:  # fmt: skip
+        self.id = id
+        self.request_id = f"req-{uuid4()}"
+        self.session = session
+        self.since = _now()
+        self.done = threading.Event()
+        self._server = server
+        self._client = client
+        self._request = request
+        self._argument = argument
+        self._settings = settings
+        self._stopped = threading.Event()
+        self._reason = ""
+        self._interaction: Interaction | None = None
+        self._messages = 0
+        self._output = ""
+        self._workspace = Path(settings.workspace.working_dir or "").absolute()
+        self._folder = server.new_folder("run")
+        self._copied = self._folder / (self._workspace.name or "workspace")
+
+    def cancel(self, reason: str) -> None:
+        """End it: stop the command, and propose no further change."""
+        self._reason = self._reason or reason
+        self._stopped.set()
+        self.use_default()
+
+    def use_default(self) -> None:
+        """Give the default response to the question that waits for the user."""
+        if self._interaction is not None:
+            self._interaction.respond(self._server.options.default_response)
+
+    def run(self) -> None:
+        """Perform it, and send the response."""
+        result: Members = {}
+        failure: RpcError | None = None
+        try:
+            result = self._perform()
+        except Cancelled:
+            if self._reason == "deleted":
+                failure = RpcError(TERMINATED, "Session already terminated: it was deleted", {"session_id": self.session.id})
+            else:
+                result = self._result("cancelled")
+        except RpcError as error:
+            failure = RpcError(error.code, error.message, {**self._about(), **cast("Members", error.data or {})})
+        except Exception as error:  # noqa: BLE001 - any defect gets a response
+            failure = RpcError(INTERNAL_ERROR, f"Internal error: {type(error).__name__}: {error}", self._about())
+        shutil.rmtree(self._folder, ignore_errors=True)
+        self._server.release(self)
+        self._client.finish(self, result, failure)
+
+    def _perform(self) -> Members:
+        self._progress(0, "initializing", "Copying the workspace", 1)
+        settings = self._settings
+        patterns = Patterns(settings.workspace.include_patterns, settings.workspace.exclude_patterns)
+        limit = self._request.options.max_processing_time or self._server.options.max_time
+        deadline = Deadline(limit, self._stopped)
+        try:
+            copy = WorkspaceCopy(self._workspace, self._copied, patterns, lambda: self._proceed(deadline))
+            for path, reason in copy.skipped[:20]:
+                self._system(f"{path} was not copied: {reason}", "warning")
+            self._progress(20, "processing_incidents", f"Running {Path(self._server.options.command[0]).name}", 2)
+            if not self._run_command(deadline):
+                return self._result("failed")
+            self._progress(80, "collecting_changes", "Comparing the copy with the workspace", 3)
+            changes = copy.changes()
+            if len(changes.proposals) > MOST_CHANGES:
+                raise TooLarge(f"the command has changed {counted(len(changes.proposals), 'file')}, over the limit of {MOST_CHANGES}")
+        except TooLarge as error:
+            remedy = "name generated folders in workspace.exclude_patterns"
+            raise RpcError(EXHAUSTED, f"Resource exhausted: {error}; {remedy}") from None
+        except OSError as error:
+            text = f"{error.strerror or error}: {error.filename or self._workspace}"
+            raise RpcError(WORKSPACE, f"Workspace access denied: {text}") from None
+        self._propose(copy, changes)
+        self._progress(100, "completing", "All changes are processed", STEPS)
+        return self._result("completed")
+
+    def _proceed(self, deadline: Deadline) -> None:
+        if self._stopped.is_set():
+            raise Cancelled
+        if deadline.expired:
+            raise RpcError(TIMEOUT, f"Tool execution timeout: it did not end within {deadline.seconds:g} s; nothing was changed")
+
+    def _run_command(self, deadline: Deadline) -> bool:
+        """Run the command. Return False if it has failed."""
+        mapped = str(_replaced(prompt_of(self._argument), self._to_copy))
+        configuration = {**msgspec.to_builtins(self._settings)}
+        request = {"session_id": self.session.id, "request_id": self.request_id, "configuration": configuration}
+        request |= {name: value for name, value in self._argument.items() if name not in request}
+        files = {"PROMPT_FILE": self._folder / "prompt.txt", "REQUEST_FILE": self._folder / "request.json"}
+        files["PROMPT_FILE"].write_text(mapped, encoding="utf-8", errors="surrogatepass")
+        files["REQUEST_FILE"].write_text(json.dumps(_replaced(request, self._to_copy), indent=1))
+        environ = {f"EXT_HOST_{name}": str(path) for name, path in files.items()}
+        environ |= {"EXT_HOST_SESSION": self.session.id, "EXT_HOST_SESSION_FOLDER": str(self.session.folder)}
+        environ["EXT_HOST_MAX_TURNS"] = str(self._settings.session.max_turns)
+        data = mapped.encode("utf-8", "surrogatepass")
+        if len(data) <= PROMPT_VARIABLE_BYTES:
+            environ[PROMPT] = mapped
+        commands = Commands()
+        try:
+            end = commands.run(
+                self._server.options.command,
+                env={**os.environ, **environ},
+                folder=self._copied,
+                deadline=deadline,
+                stdin=data,
+                on_output=self._on_output,
+            )
+        except HostError as error:
+            raise RpcError(AGENT, f"Agent initialization failed: {error}") from None
+        finally:
+            commands.close()
+        self._write_output(final=True)
+        self._proceed(deadline)
+        if failure := end.failure:
+            name = Path(self._server.options.command[0]).name
+            message = f"{name} failed: {failure}; its changes are discarded"
+            tail = cut(self._to_workspace(end.output.text).strip()[-1000:], 1000)
+            if self._server.head:
+                raise RpcError(TIMEOUT, f"AI agent error: {message}", {"output": tail})
+            content = {"error_code": "TOOL_EXECUTION_FAILED", "message": message, "details": tail, "recoverable": True}
+            self.stream("error", content | {"suggested_action": "see the output of the command"})
+            return False
+        return True
+
+    def _to_copy(self, text: str) -> str:
+        """Replace the path of the workspace by that of the copy, so that the command does not change the workspace."""
+        for path in {str(self._workspace), str(self._workspace.resolve())}:
+            text = text.replace(path, str(self._copied)) if path != "/" else text
+        return text
+
+    def _to_workspace(self, text: str) -> str:
+        return text.replace(str(self._copied), str(self._workspace))
+
+    def _on_output(self, text: str) -> None:
+        self._output += text
+        self._write_output(final=False)
+
+    def _write_output(self, *, final: bool) -> None:
+        """Stream complete lines; a line of JSON with a stream notification is sent as that."""
+        *lines, rest = self._output.split("\n")
+        if final or len(rest) > LINE_CHARACTERS:
+            lines, rest = ([*lines, rest] if rest else lines), ""
+        else:
+            lines = [f"{line}\n" for line in lines]
+        self._output = rest
+        text = ""
+        for line in lines:
+            notification = _notification(line) if line.startswith('{"kaiak/stream/') else None
+            if notification:
+                self._say(text)
+                self.stream(notification[0], cast("Members", _replaced(notification[1], self._to_workspace)))
+                text = ""
+            else:
+                text += line
+        self._say(text)
+        if final:
+            self.stream("ai_response", {"text": "", "partial": False})
+
+    def _say(self, text: str) -> None:
+        if text:
+            self.stream("ai_response", {"text": self._to_workspace(text), "partial": True})
+
+    def _propose(self, copy: WorkspaceCopy, changes: Changes) -> None:
+        """Propose the changes one after the other, and apply those that are approved. Raises RpcError, Cancelled."""
+        for path, reason in changes.refused:
+            self._failed_file(path, reason)
+        if changes.outside:
+            listed = ", ".join(changes.outside[:10])
+            self._system(f"changes outside of include_patterns are discarded: {cut(listed, 500)}", "warning")
+        failed: list[Members] = []
+        counts = {"applied": 0, "denied": 0, "failed": len(changes.refused)}
+        for number, change in enumerate(changes.proposals):
+            if self._stopped.is_set():
+                raise Cancelled
+            percentage = 80 + 20 * number // len(changes.proposals)
+            self._progress(percentage, "applying_fixes", f"Change {number + 1} of {len(changes.proposals)}: {change.path}", STEPS)
+            verdict, details = self._propose_one(copy, change)
+            counts[verdict] += 1
+            if verdict == "failed":
+                failed.append({"file_path": change.path, "details": details})
+        total = len(changes.proposals) + len(changes.refused)
+        listed = ", ".join(f"{count} {verdict}" for verdict, count in counts.items() if count)
+        self._system(f"{counted(total, 'change')}: {listed}" if total else "the command has changed no file")
+        failed += [{"file_path": path, "details": reason} for path, reason in changes.refused]
+        if failed:
+            raise RpcError(FILE_FAILED, f"File modification failed: {cut(str(failed[0]['file_path']), 200)}: {failed[0]['details']}", {"files": failed})
+
+    def _propose_one(self, copy: WorkspaceCopy, change: Change) -> tuple[str, str]:
+        """Return applied, denied or failed, and why."""
+        tool = "delete_file" if change.operation == "delete" else "write_file"
+        permissions = self._settings.permissions.tool_permissions
+        permission = permissions.get(tool) or permissions.get("write_file", "approve")
+        proposal = f"proposal-{uuid4()}"
+        safe = self._request.options.auto_apply_safe_fixes and change.risk == "low"
+        asks = permission == "approve" and not safe and not self.session.allowed
+        if permission == "deny":
+            content = {"error_code": "PERMISSION_DENIED", "message": f"{tool} is denied: {change.path} is not changed"}
+            details = "permissions.tool_permissions denies it"
+            self.stream("error", content | {"details": details, "recoverable": True,
+                                            "suggested_action": f"configure {tool} as approve or allow"})  # fmt: skip
+            return "denied", details
+        about = {"proposal_id": proposal, "file_path": change.path, "operation": change.operation, "diff": change.diff}
+        self.stream("file_modification", about | {"risk_level": change.risk, "requires_approval": asks}, proposal)
+        action, text = self._ask(change, proposal) if asks else ("approve", None)
+        self.session.allowed = self.session.allowed or action == "always_allow"
+        if self._stopped.is_set():
+            raise Cancelled
+        call: Members = {"tool_name": tool, "operation": change.operation, "parameters": {"file_path": change.path}}
+        began = time.monotonic()
+        details = "the user has denied it" if action == "deny" else ""
+        if action != "deny":
+            try:
+                copy.apply(change, text)
+            except ChangeRefused as error:
+                details = str(error)
+        result = {"success": not details, "output": None, "error": details or None,
+                  "execution_time": round(1000 * (time.monotonic() - began))}  # fmt: skip
+        self.stream("tool_call", call | {"status": "failed" if details else "completed", "result": result}, proposal)
+        if details and action != "deny":
+            self._failed_file(change.path, details)
+            return "failed", details
+        return ("denied", details) if details else ("applied", "")
+
+    def _ask(self, change: Change, proposal: str) -> tuple[str, str | None]:
+        """Wait for the response of the user; the default one replaces it when the time is over."""
+        options = self._server.options
+        interaction = Interaction(self.session.id, editable=change.text)
+        if self._server.head:
+            interaction.id = proposal  # the later server asks with the id of the tool call
+        self._server.remember(interaction)
+        self._interaction = interaction
+        verb = {"create": "Create", "modify": "Apply this fix to", "delete": "Delete"}[change.operation]
+        content: Members = {"interaction_id": interaction.id, "interaction_type": "file_approval"}
+        content |= {"prompt": f"{verb} {change.path}?", "options": interaction.options}
+        content |= {"default_response": options.default_response, "timeout": options.approval_timeout}
+        self.stream("user_interaction", content | {"proposal_id": proposal, "file_path": change.path}, proposal)
+        if self._stopped.is_set() or self._client.cannot_respond:
+            self.use_default()
+        if not interaction.done.wait(options.approval_timeout) and interaction.respond(options.default_response):
+            self._system(f"no response to {interaction.id} within {options.approval_timeout:g} s: {options.default_response}", "warning")
+        self._interaction = None
+        assert interaction.response
+        return interaction.response
+
+    def _failed_file(self, path: str, reason: str) -> None:
+        content = {"error_code": "FILE_MODIFICATION_FAILED", "message": f"{cut(path, 500)}: {reason}", "recoverable": True}
+        path.encode("utf-8", "backslashreplace")
+        self.stream("error", content | {"details": reason, "suggested_action": "send generate_fix again"})
+
+    def _progress(self, percentage: int, phase: str, description: str, step: int) -> None:
+        steps: Members = {"current_step": f"Step {step} of {STEPS}", "total_steps": STEPS}
+        self.stream("progress", {"percentage": percentage, "phase": phase, "description": description} | steps)
+
+    def _system(self, message: str, level: str = "info") -> None:
+        self.stream("system", {"message": message, "level": level, "component": "ext-host"})
+
+    def _about(self) -> Members:
+        return {"session_id": self.session.id, "request_id": self.request_id}
+
+    def _result(self, status: str) -> Members:
+        if self._server.head:
+            return self._about() | {"created_at": self.since}
+        count = len(self._request.incidents)
+        return self._about() | {"status": status, "incident_count": count, "completed_at": _now()}
+
+    def stream(self, kind: str, content: Members, about: str = "") -> None:
+        """Send a notification."""
+        self._messages += 1
+        self.session.messages += 1
+        params = self._about()
+        if self._server.head:
+            kind, payload = head_payload(kind, content, about)
+            self._client.notify(HEAD_DATA, params | {"kind": kind, "payload": payload})
+        else:
+            params |= {"message_id": f"msg-{self._messages}", "timestamp": _now(), "content": content}
+            self._client.notify(STREAM + kind, params)
+
+
+def _notification(line: str) -> tuple[str, Members] | None:
+    """Return kind and content of a notification that a command has written; None if the line is something else."""
+    with suppress(ValueError, msgspec.ValidationError, RecursionError):
+        ((name, content),) = json.loads(line).items()
+        msgspec.convert(content, CONTENTS.get(name.removeprefix(STREAM), Settings))
+        return (name.removeprefix(STREAM), content) if name.removeprefix(STREAM) in CONTENTS else None
+    return None
+
+
+# --- Connections -----------------------------------------------------------------------------------------------------
+
+
+class Client:
+    """One connection. Its thread reads; the threads of its requests write too.
+
+    Args:
+        input: descriptor to read from.
+        output: descriptor to write to; the same one for a socket.
+
+    Attributes:
+        settings: configuration; at first, the last one of any client.
+        cannot_respond: nobody can respond to questions any more, because standard input has ended.
+        exit_code: after `exit` of LSP.
+    """
+
+    def __init__(self, server: Server, input: int, output: int) -> None:
+        self.settings = server.settings
+        self.cannot_respond = False
+        self.exit_code = 0
+        self._server = server
+        self._input = input
+        self._output = output
+        self._connection = Connection(FRAMINGS["content-length"], limit=MESSAGE_BYTES)
+        self._lock = threading.Lock()
+        self._fixes: dict[tuple[type, Id], Fix] = {}
+        self._gone = False  # it does not read, or has closed
+        self._ended = False  # by `exit`
+        self._shut_down = False
+        self._in_junk = False
+
+    def run(self) -> None:
+        """Read until the client, or the server, ends the connection; then cancel its requests."""
+        poll = select.poll()
+        poll.register(self._input, select.POLLIN)
+        poll.register(self._server.stopping, select.POLLIN)
+        while not self._ended and not self._gone:
+            if any(descriptor == self._server.stopping for descriptor, _ in poll.poll()):
+                break
+            try:
+                data = os.read(self._input, CHUNK_BYTES)
+            except OSError:
+                data = b""
+            if not data:
+                self._wait_for_fixes()
+                break
+            self._connection.receive_data(data)
+            while not self._ended and (event := self._connection.next_event()):
+                self._handle(event)
+        self._gone = True
+        for fix in list(self._fixes.values()):
+            fix.cancel("the client has gone")
+        until = time.monotonic() + END_S
+        for fix in list(self._fixes.values()):
+            fix.done.wait(max(0.0, until - time.monotonic()))
+
+    def _wait_for_fixes(self) -> None:
+        """Complete the requests of a client that has sent its last byte but may still read, as in a shell pipe."""
+        self.cannot_respond = self._input != self._output
+        if self.cannot_respond:
+            for fix in list(self._fixes.values()):
+                fix.use_default()
+        poll = select.poll()
+        poll.register(self._output, 0)  # reports only that the client has closed its end
+        poll.register(self._server.stopping, select.POLLIN)
+        while self._fixes and not self._gone and not poll.poll(100):
+            pass
+
+    def _handle(self, event: Event) -> None:
+        if isinstance(event, Junk):
+            self._refuse_junk(event)
+            return
+        self._in_junk = False
+        if isinstance(event, Malformed):
+            if code := getattr(event.error, "code", None):
+                self._write(FRAMINGS["content-length"].encode(encode(ErrorResponse(getattr(event.error, "id", None), RpcError(code, str(event.error))))))
+        elif isinstance(event, Request):
+            try:
+                result = self._call(event)
+            except RpcError as error:
+                self._respond(event.id, {}, error)
+            except Exception as error:  # noqa: BLE001 - any defect gets a response
+                self._respond(event.id, {}, RpcError(INTERNAL_ERROR, f"Internal error: {type(error).__name__}: {error}"))
+            else:
+                if not isinstance(result, Fix):
+                    self._respond(event.id, result, None)
+        elif isinstance(event, Notification):
+            params = event.params if isinstance(event.params, dict) else {}
+            if event.method == "exit":
+                self._ended, self.exit_code = True, 0 if self._shut_down else 1
+            elif event.method == "$/cancelRequest" and isinstance(params.get("id"), (str, int)):
+                fix = self._fixes.get((type(params["id"]), params["id"]))
+                if fix:
+                    fix.cancel("cancelled")
+            elif event.method == USER_MESSAGE:
+                with suppress(RpcError):
+                    self._server.user_message(params)
+
+    def _refuse_junk(self, junk: Junk) -> None:
+        """Report bytes outside of frames, once until the next frame."""
+        if self._in_junk or not junk.wire.strip():
+            return
+        self._in_junk = True
+        code, text = PARSE_ERROR, f"Parse error: expected Content-Length: N, an empty line and N bytes, found {junk.reason}"
+        if isinstance(junk, Overlong):
+            code, text = INVALID_REQUEST, f"Invalid request: a message over {MESSAGE_BYTES // 1024**2} MiB"
+        self._write(FRAMINGS["content-length"].encode(encode(ErrorResponse(None, RpcError(code, text)))))
+
+    def _call(self, request: Request) -> object:
+        if self._shut_down:
+            raise RpcError(INVALID_REQUEST, "Invalid request: the client has sent shutdown")
+        method, params = request.method, {} if request.params is None else request.params
+        if method == "initialize":
+            commands = [] if self._server.head else [f"kaiak/{name}" for name in self._server.commands]
+            capabilities = {"executeCommandProvider": {"commands": commands}}
+            return {"capabilities": capabilities, "serverInfo": {"name": "ext-host", "version": __version__}}
+        if method == "shutdown":
+            self._shut_down = True
+            return None
+        if method == USER_MESSAGE:
+            return self._user_message(params)
+        name, argument = self._command(method, params)
+        if name == "configure":
+            return self._configure(_parsed(argument, Configure))
+        if name == "delete_session":
+            return self._server.delete_session(argument)
+        fix = self._server.begin_fix(self, request.id, argument)
+        self._fixes[type(request.id), request.id] = fix
+        threading.Thread(target=fix.run, daemon=True, name=fix.request_id).start()
+        return fix
+
+    def _command(self, method: str, params: object) -> tuple[str, Members]:
+        """Return name and argument of a command. Raises RpcError if it is unknown."""
+        names = self._server.commands
+        name = method.removeprefix("kaiak/")
+        if self._server.head and method.startswith("kaiak/") and name in names:
+            if isinstance(params, dict):
+                return name, params.get("inner", params)  # `inner` is what Kaiak's command line sends
+            raise RpcError(INVALID_PARAMS, "Invalid params: expected an object", {"field": "", "details": "not an object"})
+        if not self._server.head and method == "workspace/executeCommand":
+            command = _parsed(params, Command)
+            name = command.command.removeprefix("kaiak/")
+            if command.command.startswith("kaiak/") and name in names:
+                return name, command.arguments[0]
+            known = [f"kaiak/{each}" for each in names]
+            text = f"Invalid params: unknown command {cut(command.command, 80)!r}; {suggest(command.command, known)}"
+            raise RpcError(INVALID_PARAMS, text, {"field": "command", "details": f"expected one of {', '.join(known)}"})
+        other = "kaiak" if self._server.head else "kaiak-head"
+        known = method == "workspace/executeCommand" or name in {"generate_fix", "delete_session"}
+        hint = f"; the server uses the other dialect, start it with --dialect {other}" if known else ""
+        raise RpcError(METHOD_NOT_FOUND, f"Method not found{hint}", {"method": method})
+
+    def _user_message(self, params: object) -> object:
+        """Respond as the later server, which reports refusals in the result."""
+        try:
+            text = self._server.user_message(params)
+        except RpcError as error:
+            if not self._server.head:
+                raise
+            return {"success": False, "message": error.message}
+        return {"success": True, "message": text, "notification_id": str(uuid4())}
+
+    def _configure(self, argument: Configure) -> object:
+        base = Settings() if argument.reset_existing else self.settings
+        merged = _merged(msgspec.to_builtins(base), argument.configuration)
+        settings = _parsed(merged, Settings, CONFIGURATION, "Configuration error")
+        folder = settings.workspace.working_dir
+        if folder is not None and not os.path.isdir(folder):  # noqa: PTH112 - a text with a NUL is not a folder
+            details = f"Directory {folder!r} does not exist"
+            data = {"field": "workspace.working_dir", "details": details}
+            raise RpcError(CONFIGURATION, "Configuration error: Invalid workspace directory", data)
+        self.settings = self._server.settings = settings
+        applied = msgspec.to_builtins(settings)
+        warnings = [
+            f"{path} has no effect: the members are {', '.join(known)}"
+            for path, value, known in (("", argument.configuration, applied), *(
+                (f"{name}.", argument.configuration.get(name), applied[name]) for name in ("workspace", "session", "permissions")
+            ))
+            for path in ([f"{path}{name}" for name in value if name not in known] if isinstance(value, dict) else [])
+        ]
+        warnings += [
+            f"permissions.tool_permissions.{name} has no effect: the command runs as it is; write_file and delete_file "
+            "decide about its changes"
+            for name in settings.permissions.tool_permissions
+            if name not in {"write_file", "delete_file"}
+        ]
+        if settings.session.retry_config:
+            warnings.append("session.retry_config has no effect: the command runs once for each generate_fix")
+        return {"status": "success", "message": "Agent configured successfully", "configuration_applied": applied,
+                "warnings": warnings, "timestamp": _now()}  # fmt: skip
+
+    def finish(self, fix: Fix, result: object, failure: RpcError | None) -> None:
+        """Send the response to a generate_fix."""
+        self._fixes.pop((type(fix.id), fix.id), None)
+        self._respond(fix.id, result, failure)
+        fix.done.set()
+
+    def notify(self, method: str, params: object) -> None:
+        """Send a notification."""
+        self._write(self._connection.notification(method, params))
+
+    def _respond(self, id: Id, result: object, error: RpcError | None) -> None:
+        if error and self._server.head:
+            error = RpcError(HEAD_CODES.get(error.code, error.code), error.message, error.data)
+        with suppress(CallError):
+            self._write(self._connection.error(id, error) if error else self._connection.response(id, result))
+
+    def _write(self, data: bytes) -> None:
+        """Write all bytes, unless the client has gone. A client that does not read for some time has gone."""
+        poll = select.poll()
+        poll.register(self._output, select.POLLOUT)
+        with self._lock:
+            give_up = time.monotonic() + STALL_S
+            while data and not self._gone:
+                if poll.poll(100):
+                    with suppress(OSError):
+                        data = data[os.write(self._output, data[: select.PIPE_BUF]) :]  # what fits does not block
+                        give_up = time.monotonic() + STALL_S
+                        continue
+                    self._gone = True
+                elif time.monotonic() > give_up or self._server.is_stopping:
+                    self._gone = True
+        if self._gone:
+            for fix in list(self._fixes.values()):
+                fix.cancel("the client has gone")
+
+
+class Server:
+    """Sessions, and what all clients share.
+
+    Attributes:
+        head: the dialect is that of the later server.
+        commands: names of the commands, without `kaiak/`.
+        settings: the last configuration.
+        stopping: descriptor that is readable when the server is to stop.
+    """
+
+    def __init__(self, options: AgentOptions, folder: Path) -> None:
+        self.options = options
+        self.head = options.dialect == "kaiak-head"
+        self.commands = ("generate_fix", "delete_session") if self.head else ("configure", "generate_fix", "delete_session")
+        self.settings = Settings()
+        self.is_stopping = False
+        self.stopping, self._stop = os.pipe()
+        self._folder = folder
+        self._folders = 0
+        self._lock = threading.RLock()
+        self._sessions: dict[str, Session] = {}
+        self._deleted: OrderedDict[str, None] = OrderedDict()
+        self._completed: OrderedDict[str, str] = OrderedDict()  # request to session
+        self._interactions: OrderedDict[str, Interaction] = OrderedDict()
+
+    def stop(self) -> None:
+        """End all connections and requests."""
+        if not self.is_stopping:
+            self.is_stopping = True
+            os.close(self._stop)
+
+    def new_folder(self, kind: str) -> Path:
+        """Create a folder that lasts until the server stops, at most. Raises OSError."""
+        with self._lock:
+            self._folders += 1
+            folder = self._folder / f"{kind}-{self._folders}"
+        folder.mkdir(mode=0o700)
+        return folder
+
+    def begin_fix(self, client: Client, id: Id, argument: Members) -> Fix:
+        """Return a new request, which uses its session. Raises RpcError."""
+        request = _parsed(argument, GenerateFix)
+        settings = _head_settings(request, self.settings) if self.head else client.settings
+        with self._lock:
+            session = self._sessions.get(request.session_id or "")
+            if session and session.fix:
+                raise self._in_use(session)
+            if self.head and request.session_id and not session:
+                raise RpcError(SESSION_NOT_FOUND, "Session not found", {"session_id": request.session_id})
+            running = sum(each.fix is not None for each in self._sessions.values())
+            if running >= self.options.max_running:
+                text = f"Resource exhausted: {counted(running, 'session')} in use, which is the limit; try again later"
+                raise RpcError(EXHAUSTED, text, {"limit": running})
+            if session and session.turns >= settings.session.max_turns:
+                text = f"Resource exhausted: the session has used its {counted(session.turns, 'turn')} (session.max_turns)"
+                raise RpcError(EXHAUSTED, f"{text}; delete it", {"session_id": session.id, "limit": session.turns})
+            _check_workspace(settings.workspace.working_dir)
+            session = session or self._new_session(request.session_id or str(uuid4()))
+            try:
+                session.fix = Fix(self, client, id, session, request, argument, settings)
+            except OSError as error:
+                raise RpcError(SESSION_CREATION, f"Session creation failed: {error.strerror}: {error.filename}") from None
+            session.turns += 1
+            return session.fix
+
+    def _new_session(self, id: str) -> Session:
+        if len(self._sessions) >= MOST_SESSIONS:
+            text = f"Resource exhausted: {counted(MOST_SESSIONS, 'session')} exist; delete some with kaiak/delete_session"
+            raise RpcError(EXHAUSTED, text, {"limit": MOST_SESSIONS})
+        try:
+            session = self._sessions[id] = Session(id, self.new_folder("session"))
+        except OSError as error:
+            text = f"Session creation failed: {error.strerror}: {error.filename}"
+            raise RpcError(SESSION_CREATION, text, {"session_id": id}) from None
+        self._deleted.pop(id, None)
+        return session
+
+    def _in_use(self, session: Session) -> RpcError:
+        data = {"session_id": session.id, "in_use_since": session.fix.since if session.fix else _now()}
+        return RpcError(IN_USE, "Session is currently in use by another client", data)
+
+    def release(self, fix: Fix) -> None:
+        """Free the session of a request that has ended."""
+        with self._lock:
+            fix.session.fix = None
+            _remember(self._completed, fix.request_id, fix.session.id)
+
+    def remember(self, interaction: Interaction) -> None:
+        """Accept responses to an interaction."""
+        with self._lock:
+            _remember(self._interactions, interaction.id, interaction)
+
+    def delete_session(self, value: object) -> object:
+        """Delete a session and its files. Raises RpcError."""
+        argument = _parsed(value, DeleteSession)
+        id, options = argument.session_id, argument.cleanup_options or {}
+        with self._lock:
+            session = self._sessions.get(id)
+            fix = session.fix if session else None
+        if not session:
+            if not self.head:
+                raise self._unknown_session(id)
+            return self._deleted_result(id, removed=False, messages=0, files=0, errors=["Session not found"])
+        if fix:
+            if not (argument.force or options.get("force")):
+                raise self._in_use(session)
+            fix.cancel("deleted")
+            fix.done.wait(END_S)
+        with self._lock:
+            if session.fix:
+                raise self._in_use(session)
+            self._sessions.pop(id, None)
+            _remember(self._deleted, id, None)
+        files = 0
+        errors: list[str] = []
+        if argument.cleanup_files and options.get("cleanup_temp_files") is not False:
+            files = sum(len(names) for _, _, names in os.walk(session.folder))
+            shutil.rmtree(session.folder, onerror=lambda *failure: errors.append(str(failure[2][1])))
+        return self._deleted_result(id, removed=True, messages=session.messages, files=files, errors=errors)
+
+    def _deleted_result(self, id: str, *, removed: bool, messages: int, files: int, errors: list[str]) -> object:
+        result: Members = {"session_id": id, "status": "deleted", "deleted_at": _now()}
+        if self.head:
+            cleaned = {"session_removed": removed, "temp_files_cleaned": removed, "logs_preserved": True}
+            return result | {"cleanup_results": cleaned | {"warnings": errors, "files_removed": files}}
+        summary = {"session_removed": removed, "messages_cleaned": messages, "temp_files_removed": files}
+        return result | {"cleanup_summary": summary | {"errors": errors}}
+
+    def _unknown_session(self, id: str) -> RpcError:
+        if id in self._deleted:
+            return RpcError(TERMINATED, "Session already terminated", {"session_id": id})
+        return RpcError(SESSION_NOT_FOUND, "Session not found", {"session_id": id})
+
+    def user_message(self, value: object) -> str:
+        """Pass a response to an interaction, or a cancellation, to its request. Raises RpcError."""
+        message = _parsed(value, UserMessage)
+        payload = message.payload or {}
+        kind = message.kind or message.message_type or ""
+        about = payload.get("request_id") or payload.get("interaction_id")
+        with self._lock:
+            session = self._sessions.get(message.session_id)
+            if not session:
+                raise self._unknown_session(message.session_id)
+            if kind == "control_signal":
+                return self._cancel(session, payload, about)
+            if kind in {"user_input", "elicitation_response"}:
+                if not session.fix:
+                    raise RpcError(NOT_READY, "Session not ready: it processes no request", {"session_id": session.id})
+                text = f"Response validation failed: the command reads no {kind}; send tool_confirmation or control_signal"
+                raise RpcError(INVALID_RESPONSE, text, {"kind": kind})
+            interaction = self._interactions.get(about) if isinstance(about, str) else None
+            if not interaction or interaction.session != session.id:
+                raise RpcError(INTERACTION_NOT_FOUND, "Interaction not found", {"request_id": about})
+            action, content = _response(interaction, payload)
+            if not interaction.respond(action, content):
+                found = interaction.response[0] if interaction.response else ""
+                data = {"request_id": about, "response": found}
+                raise RpcError(RESPONDED, "Interaction already responded, by a client or by its timeout", data)
+            return f"Response submitted: {action}"
+
+    def _cancel(self, session: Session, payload: Members, request_id: object) -> str:
+        signal = payload.get("signal") or payload.get("action") or "cancel"
+        if signal != "cancel":
+            text = f"Response validation failed: unknown signal {cut(str(signal), 80)!r}; the only one is cancel"
+            raise RpcError(INVALID_RESPONSE, text, {"signal": signal})
+        if request_id is not None and (not session.fix or session.fix.request_id != request_id):
+            if self._completed.get(str(request_id)) == session.id:
+                raise RpcError(REQUEST_COMPLETED, "Request already completed", {"request_id": request_id})
+            raise RpcError(REQUEST_NOT_FOUND, "Request not found", {"request_id": request_id})
+        if not session.fix:
+            raise RpcError(NOT_READY, "Session not ready: it processes no request", {"session_id": session.id})
+        session.fix.cancel("cancelled")
+        return "Request cancelled"
+
+
+def _remember[T](known: OrderedDict[str, T], id: str, value: T) -> None:
+    known[id] = value
+    while len(known) > REMEMBERED:
+        known.popitem(last=False)
+
+
+def _check_workspace(folder: str | None) -> None:
+    if not folder:
+        details = "not configured; send kaiak/configure with the folder of the project"
+        data = {"field": "workspace.working_dir", "details": details}
+        raise RpcError(CONFIGURATION, "Configuration error: no workspace directory", data)
+    if not os.path.isdir(folder) or not os.access(folder, os.R_OK | os.W_OK | os.X_OK):  # noqa: PTH112 - may have a NUL
+        details = f"{folder!r} is not a directory that can be read and written"
+        raise RpcError(WORKSPACE, f"Workspace access denied: {details}", {"path": folder, "details": details})
+
+
+def _response(interaction: Interaction, payload: Members) -> tuple[str, str | None]:
+    """Return action and content of a response. Raises RpcError if it is not valid."""
+    action, content = ACTIONS.get(str(payload.get("action"))), payload.get("content")
+    details = ""
+    if action is None or (action == "edit" and action not in interaction.options):
+        known = [name for name, meaning in ACTIONS.items() if meaning != "edit" or "edit" in interaction.options]
+        details = f"payload.action: expected one of {', '.join(known)}, found {cut(str(payload.get('action')), 80)!r}"
+    elif action == "edit" and (not isinstance(content, str) or len(content) > TEXT_BYTES):
+        details = f"payload.content: expected the text of the file, of at most {TEXT_BYTES // 1024**2} MiB"
+    if action is None or details:
+        raise RpcError(INVALID_RESPONSE, f"Response validation failed: {details}", {"details": details})
+    return action, content if action == "edit" and isinstance(content, str) else None
+
+
+def _head_settings(request: GenerateFix, base: Settings) -> Settings:
+    """Return the configuration that a request of the later dialect carries."""
+    config = request.agent_config
+    if config is None:
+        details = {"field": "agent_config", "details": "Object missing required field `agent_config`"}
+        raise RpcError(INVALID_PARAMS, "Invalid params: missing field `agent_config`", details)
+    workspace = config.get("workspace")
+    own = config.get("override_base_config")
+    own = own if isinstance(own, dict) else {}
+    permissions = own.get("tool_permissions", config.get("tool_permissions"))
+    permissions = permissions if isinstance(permissions, dict) else {}
+    known: Members = {
+        "workspace": {"working_dir": workspace} if isinstance(workspace, str) else workspace,
+        "session": config.get("session"),
+        "model": own.get("model", config.get("model")),
+        "permissions": {
+            "tool_permissions": {name: PERMISSIONS.get(str(value), value) for name, value in permissions.items()}
+        },
+    }
+    given = {name: value for name, value in known.items() if value is not None}
+    return _parsed(_merged(msgspec.to_builtins(base), given), Settings, what="Invalid params: agent_config")
+
+
+# --- Command line ----------------------------------------------------------------------------------------------------
+
+
+def serve(options: AgentOptions) -> int:
+    """Serve until the input ends, or a signal. Return the exit code. Raises HostError."""
+    with _temporary_folder() as folder:
+        server = Server(options, folder)
+        received: list[int] = []
+
+        def on_signal(number: int, _frame: object) -> None:
+            received.append(number)
+            server.stop()
+
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            signal.signal(number, on_signal)
+        if options.socket:
+            _serve_socket(server, options.socket)
+            code = 0
+        else:
+            stdio = Stdio.claim()
+            client = Client(server, stdio.input, stdio.output)
+            client.run()
+            code = client.exit_code
+        server.stop()
+    return 128 + received[0] if received else code
