@@ -36,6 +36,7 @@ _RECORDING = ("record", "replay", "programs")  # parameters that are not those o
 # Commands of other modules: the module, which has a click command of the name `command`, and its line in the help.
 COMMANDS: dict[str, tuple[str, str]] = {
     "serve": ("ext_host.waza_server", "Serve evals to an editor: waza's JSON-RPC protocol."),
+    "agent": ("ext_host.kaiak_server", "Serve an agent, which is a command, over the protocol of another host."),
 }
 _SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 

@@ -18,16 +18,14 @@ import tempfile
 import threading
 import time
 from collections import OrderedDict
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 from uuid import uuid4
 
 import click
 import msgspec
-from msgspec import Meta, Struct
 
 from ext_sdk.core import __version__
 from ext_sdk.core.process.child import CommandNotFound
@@ -35,8 +33,15 @@ from ext_sdk.core.process.spawner import find_executable
 from ext_sdk.core.stdio import CHUNK_BYTES, Stdio
 from ext_sdk.core.text import counted, cut, suggest
 from ext_sdk.core.wire.connection import Connection, Malformed
-from ext_sdk.core.wire.errors import INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND, PARSE_ERROR
-from ext_sdk.core.wire.errors import CallError, RpcError
+from ext_sdk.core.wire.errors import (
+    INVALID_PARAMS,
+    INVALID_REQUEST,
+    METHOD_NOT_FOUND,
+    PARSE_ERROR,
+    CallError,
+    MessageError,
+    RpcError,
+)
 from ext_sdk.core.wire.frames import Junk, Overlong
 from ext_sdk.core.wire.framing import FRAMINGS
 from ext_sdk.core.wire.jsonrpc import ErrorResponse, Notification, Request, encode
@@ -47,24 +52,39 @@ from .agents import PROMPT
 from .commands import Commands
 from .files import HostError
 from .kaiak_changes import TEXT_BYTES, ChangeRefused, Patterns, TooLarge, WorkspaceCopy
+from .kaiak_messages import (
+    ACTIONS,
+    CONTENTS,
+    HEAD_CODES,
+    HEAD_DATA,
+    PERMISSIONS,
+    STREAM,
+    USER_MESSAGE,
+    Code,
+    Command,
+    Configure,
+    DeleteSession,
+    GenerateFix,
+    Settings,
+    UserMessage,
+    head_payload,
+    internal_error,
+    merged,
+    now,
+    parsed,
+    prompt_of,
+    replaced,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
 
     from ext_sdk.core.wire.connection import Event
     from ext_sdk.core.wire.errors import Id
-    from ext_sdk.duration import Duration
 
     from .kaiak_changes import Change, Changes
 
     Members = dict[str, object]
-
-# "Kaiak-Specific Error Codes" of the specification
-SESSION_CREATION, WORKSPACE, SESSION_NOT_FOUND, TERMINATED, NOT_READY, AGENT = -32001, -32002, -32003, -32004, -32005, -32006
-REQUEST_NOT_FOUND, REQUEST_COMPLETED, INTERACTION_NOT_FOUND, RESPONDED, INVALID_RESPONSE = -32007, -32008, -32009, -32010, -32011
-FILE_FAILED, TIMEOUT, CONFIGURATION, EXHAUSTED, IN_USE = -32012, -32013, -32014, -32015, -32016
-# The later server has other numbers for these; the agent's own failures are TIMEOUT here.
-HEAD_CODES = {IN_USE: -32013, AGENT: -32012, WORKSPACE: -32011, TIMEOUT: -32010}
 
 MESSAGE_BYTES = 64 * 1024**2  # of a request
 MOST_CONNECTIONS = 100
@@ -76,261 +96,9 @@ END_S = 5.0  # for the end of the requests that are cancelled
 PROMPT_VARIABLE_BYTES = 100_000  # of a prompt that is passed as a variable, which Linux limits to 128 KiB
 LINE_CHARACTERS = 4_096  # of output without a line feed that are streamed
 STEPS = 4  # of the progress of a request
-STREAM = "kaiak/stream/"
-HEAD_DATA = "kaiak/generate_fix/data"
-USER_MESSAGE = "kaiak/client/user_message"
-PERMISSIONS = {"always_allow": "allow", "ask_before": "approve", "never_allow": "deny"}  # of the later server
-ACTIONS = {"allow_once": "approve", "always_allow": "always_allow", "approve": "approve", "deny": "deny", "edit": "edit"}
 
 
-# --- Messages --------------------------------------------------------------------------------------------------------
-
-
-class WorkspaceSettings(Struct):
-    """`workspace` of a configuration."""
-
-    working_dir: str | None = None
-    include_patterns: list[str] = []
-    exclude_patterns: list[str] = msgspec.field(default_factory=lambda: [".git/**"])
-
-
-class SessionSettings(Struct):
-    """`session` of a configuration."""
-
-    max_turns: Annotated[int, Meta(ge=1)] = 1000
-    retry_config: dict[str, object] | None = None
-
-
-class PermissionSettings(Struct):
-    """`permissions` of a configuration."""
-
-    tool_permissions: dict[str, Literal["allow", "approve", "deny"]] = {}
-
-
-class Settings(Struct):
-    """Configuration of a client."""
-
-    workspace: WorkspaceSettings = msgspec.field(default_factory=WorkspaceSettings)
-    model: dict[str, object] = {}
-    tools: dict[str, object] = {}
-    session: SessionSettings = msgspec.field(default_factory=SessionSettings)
-    permissions: PermissionSettings = msgspec.field(default_factory=PermissionSettings)
-
-
-class Configure(Struct):
-    """Argument of kaiak/configure."""
-
-    configuration: dict[str, object]
-    reset_existing: bool = False
-
-
-class Incident(Struct):
-    """Incident; other members are passed to the command."""
-
-    id: str
-    rule_id: str | None = None
-    uri: str | None = None
-    message: str | None = None
-    description: str | None = None
-    effort: str | None = None
-    severity: str | None = None
-
-
-class Options(Struct):
-    """`options` of kaiak/generate_fix."""
-
-    auto_apply_safe_fixes: bool = False
-    max_processing_time: Annotated[float, Meta(gt=0, le=86_400)] | None = None
-    parallel_processing: bool = False
-    include_explanations: bool = False
-
-
-SessionId = Annotated[str, Meta(min_length=1, max_length=200)]
-
-
-class GenerateFix(Struct):
-    """Argument of kaiak/generate_fix."""
-
-    incidents: Annotated[list[Incident], Meta(min_length=1, max_length=1000)]
-    session_id: SessionId | None = None
-    migration_context: dict[str, object] | None = None
-    options: Options = msgspec.field(default_factory=Options)
-    agent_config: dict[str, object] | None = None  # of the later dialect
-
-
-class DeleteSession(Struct):
-    """Argument of kaiak/delete_session; `cleanup_options` is of the later dialect."""
-
-    session_id: SessionId
-    force: bool = False
-    cleanup_files: bool = True
-    cleanup_options: dict[str, object] | None = None
-
-
-class Command(Struct):
-    """Params of workspace/executeCommand."""
-
-    command: str
-    arguments: Annotated[list[dict[str, object]], Meta(min_length=1, max_length=1)]
-
-
-class UserMessage(Struct):
-    """Params of kaiak/client/user_message. The command line of the later server sends `message_type`."""
-
-    session_id: SessionId
-    kind: str | None = None
-    message_type: str | None = None
-    payload: dict[str, object] | None = None
-
-
-class Progress(Struct):
-    """Content that a command may write as a line of JSON, below `kaiak/stream/progress`; so the next ones."""
-
-    percentage: float
-    phase: str
-    description: str = ""
-    current_step: str = ""
-    total_steps: Annotated[int, Meta(ge=0)] = 0
-
-
-class AiResponse(Struct):
-    """Content of ai_response."""
-
-    text: str
-    partial: bool = False
-    confidence: float = 0.0
-    tokens: Annotated[int, Meta(ge=0)] = 0
-
-
-class ToolResult(Struct):
-    """`result` of a tool_call."""
-
-    success: bool
-    output: str | None = None
-    error: str | None = None
-    execution_time: float = 0
-
-
-class ToolCall(Struct):
-    """Content of tool_call."""
-
-    tool_name: str
-    operation: str = ""
-    parameters: dict[str, object] = {}
-    status: str = ""
-    result: ToolResult | None = None
-
-
-class StreamError(Struct):
-    """Content of error."""
-
-    error_code: str
-    message: str
-    details: str = ""
-    recoverable: bool = False
-    suggested_action: str = ""
-
-
-class SystemMessage(Struct):
-    """Content of system."""
-
-    message: str
-    level: str = ""
-    component: str = ""
-
-
-CONTENTS: dict[str, type[Struct]] = {
-    "progress": Progress,
-    "ai_response": AiResponse,
-    "tool_call": ToolCall,
-    "error": StreamError,
-    "system": SystemMessage,
-}
-
-
-def _parsed[T: Struct](value: object, type: type[T], code: int = INVALID_PARAMS, what: str = "Invalid params") -> T:
-    """Return a value as a message. Raises RpcError with the member that is wrong."""
-    try:
-        return msgspec.convert(value, type)
-    except msgspec.ValidationError as error:
-        details, _, path = str(error).partition(" - at `$")
-        field = path.rstrip("`").removeprefix(".")
-        text = f"{what}: {field}: {details}" if field else f"{what}: {details}"
-        raise RpcError(code, text, {"field": field, "details": details}) from None
-
-
-def _merged(base: Mapping[str, object], changes: Mapping[str, object]) -> Members:
-    """Return an object with the members of both; members that are objects in both are merged too."""
-    merged = dict(base)
-    for name, value in changes.items():
-        before = merged.get(name)
-        merged[name] = _merged(before, value) if isinstance(before, dict) and isinstance(value, dict) else value
-    return merged
-
-
-def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-
-
-def head_payload(kind: str, content: Members, about: str) -> tuple[str, Members]:
-    """Return kind and payload of a notification in the later dialect.
-
-    Args:
-        about: id of the tool call that the notification belongs to; "" for a new one.
-    """
-    about = about or f"call-{uuid4()}"
-    if kind == "ai_response":
-        return "ai_message", {"role": "Assistant", "text": content["text"]}
-    if kind == "progress":
-        return "system", {"notification_type": "Progress", **content, "message": content.get("description", "")}
-    if kind == "system":
-        return "system", {"notification_type": "InlineMessage", **content}
-    if kind == "error":
-        return "error", {"error": content["message"], **content}
-    if kind == "user_interaction":
-        tool = {"id": about, "tool_name": "write_file", "arguments": {"path": content["file_path"]}}
-        return kind, {"interaction_type": "tool_confirmation", **tool, "prompt": content["prompt"]}
-    if kind == "file_modification":
-        arguments = {"path": content["file_path"], "operation": content["operation"], "diff": content["diff"]}
-        return "tool_call", {"id": about, "tool_name": "write_file", "arguments": arguments}
-    result = content.get("result")
-    if isinstance(result, dict) and about.startswith("proposal-"):
-        return "tool_response", {"id": about, "is_error": not result["success"], "content_count": 1}
-    return "tool_call", {"id": about, "tool_name": content["tool_name"], "arguments": content.get("parameters", {})}
-
-
-def prompt_of(argument: Mapping[str, object]) -> str:
-    """Return the prompt for the incidents of a request."""
-    lines = ["Fix these incidents, which an analysis has found in the project in the current directory.", ""]
-    for number, incident in enumerate(cast("list[Members]", argument["incidents"]), 1):
-        about = [str(incident[name]) for name in ("severity", "effort") if incident.get(name)]
-        name = f"{incident.get('rule_id') or incident['id']}" + (f" ({', '.join(about)})" if about else "")
-        lines.append(f"{number}. {name}: {incident.get('message') or 'no message'}")
-        place = incident.get("uri") or incident.get("file_path")
-        line = incident.get("line_number") or incident.get("line")
-        lines += [f"   {incident['description']}"] if incident.get("description") else []
-        lines += [f"   File: {place}" + (f", line {line}" if line else "")] if place else []
-    context = argument.get("migration_context")
-    for name, value in context.items() if isinstance(context, dict) else ():
-        title = name.replace("_", " ").capitalize()
-        if isinstance(value, list):
-            lines += ["", f"{title}:", *(f"- {each}" for each in value)]
-        elif isinstance(value, dict):
-            lines += ["", f"{title}:", *(f"- {key}: {each}" for key, each in value.items())]
-        elif value not in (None, ""):
-            lines += ["", f"{title}: {value}"]
-    options = argument.get("options")
-    if isinstance(options, dict) and options.get("include_explanations"):
-        lines += ["", "Explain each change."]
-    return "\n".join(lines) + "\n"
-
-
-def _replaced(value: object, replace: Callable[[str], str]) -> object:
-    if isinstance(value, str):
-        return replace(value)
-    if isinstance(value, list):
-        return [_replaced(each, replace) for each in value]
-    return {key: _replaced(each, replace) for key, each in value.items()} if isinstance(value, dict) else value
+V = TypeVar("V")
 
 
 # --- State -----------------------------------------------------------------------------------------------------------
@@ -393,6 +161,15 @@ class Interaction:
         return True
 
 
+class Call(NamedTuple):
+    """Request of generate_fix: its id, its argument as parsed and as sent, and the configuration."""
+
+    id: Id
+    request: GenerateFix
+    argument: Members
+    settings: Settings
+
+
 class Cancelled(Exception):
     """The request was cancelled."""
 
@@ -405,24 +182,23 @@ class Fix:
         done: set when the session is free again.
     """
 
-    def __init__(self, server: Server, client: Client, id: Id, session: Session, request: GenerateFix,
-                 argument: Members, settings: Settings) -> None:  # fmt: skip
-        self.id = id
+    def __init__(self, server: Server, client: Client, session: Session, call: Call) -> None:
+        self.id = call.id
         self.request_id = f"req-{uuid4()}"
         self.session = session
-        self.since = _now()
+        self.since = now()
         self.done = threading.Event()
         self._server = server
         self._client = client
-        self._request = request
-        self._argument = argument
-        self._settings = settings
+        self._request = call.request
+        self._argument = call.argument
+        self._settings = call.settings
         self._stopped = threading.Event()
         self._reason = ""
         self._interaction: Interaction | None = None
         self._messages = 0
         self._output = ""
-        self._workspace = Path(settings.workspace.working_dir or "").absolute()
+        self._workspace = Path(call.settings.workspace.working_dir or "").absolute()
         self._folder = server.new_folder("run")
         self._copied = self._folder / (self._workspace.name or "workspace")
 
@@ -445,13 +221,15 @@ class Fix:
             result = self._perform()
         except Cancelled:
             if self._reason == "deleted":
-                failure = RpcError(TERMINATED, "Session already terminated: it was deleted", {"session_id": self.session.id})
+                failure = RpcError(
+                    Code.TERMINATED, "Session already terminated: it was deleted", {"session_id": self.session.id}
+                )
             else:
                 result = self._result("cancelled")
         except RpcError as error:
             failure = RpcError(error.code, error.message, {**self._about(), **cast("Members", error.data or {})})
         except Exception as error:  # noqa: BLE001 - any defect gets a response
-            failure = RpcError(INTERNAL_ERROR, f"Internal error: {type(error).__name__}: {error}", self._about())
+            failure = internal_error(error)
         shutil.rmtree(self._folder, ignore_errors=True)
         self._server.release(self)
         self._client.finish(self, result, failure)
@@ -472,13 +250,14 @@ class Fix:
             self._progress(80, "collecting_changes", "Comparing the copy with the workspace", 3)
             changes = copy.changes()
             if len(changes.proposals) > MOST_CHANGES:
-                raise TooLarge(f"the command has changed {counted(len(changes.proposals), 'file')}, over the limit of {MOST_CHANGES}")
+                found = counted(len(changes.proposals), "file")
+                raise TooLarge(f"the command has changed {found}, over the limit of {MOST_CHANGES}")
         except TooLarge as error:
             remedy = "name generated folders in workspace.exclude_patterns"
-            raise RpcError(EXHAUSTED, f"Resource exhausted: {error}; {remedy}") from None
+            raise RpcError(Code.EXHAUSTED, f"Resource exhausted: {error}; {remedy}") from None
         except OSError as error:
             text = f"{error.strerror or error}: {error.filename or self._workspace}"
-            raise RpcError(WORKSPACE, f"Workspace access denied: {text}") from None
+            raise RpcError(Code.WORKSPACE, f"Workspace access denied: {text}") from None
         self._propose(copy, changes)
         self._progress(100, "completing", "All changes are processed", STEPS)
         return self._result("completed")
@@ -487,23 +266,28 @@ class Fix:
         if self._stopped.is_set():
             raise Cancelled
         if deadline.expired:
-            raise RpcError(TIMEOUT, f"Tool execution timeout: it did not end within {deadline.seconds:g} s; nothing was changed")
+            text = f"Tool execution timeout: no end within {deadline.seconds:g} s; nothing was changed"
+            raise RpcError(Code.TIMEOUT, text, {"max_processing_time": deadline.seconds})
 
     def _run_command(self, deadline: Deadline) -> bool:
         """Run the command. Return False if it has failed."""
-        mapped = str(_replaced(prompt_of(self._argument), self._to_copy))
-        configuration = {**msgspec.to_builtins(self._settings)}
-        request = {"session_id": self.session.id, "request_id": self.request_id, "configuration": configuration}
-        request |= {name: value for name, value in self._argument.items() if name not in request}
-        files = {"PROMPT_FILE": self._folder / "prompt.txt", "REQUEST_FILE": self._folder / "request.json"}
-        files["PROMPT_FILE"].write_text(mapped, encoding="utf-8", errors="surrogatepass")
-        files["REQUEST_FILE"].write_text(json.dumps(_replaced(request, self._to_copy), indent=1))
-        environ = {f"EXT_HOST_{name}": str(path) for name, path in files.items()}
-        environ |= {"EXT_HOST_SESSION": self.session.id, "EXT_HOST_SESSION_FOLDER": str(self.session.folder)}
-        environ["EXT_HOST_MAX_TURNS"] = str(self._settings.session.max_turns)
-        data = mapped.encode("utf-8", "surrogatepass")
-        if len(data) <= PROMPT_VARIABLE_BYTES:
-            environ[PROMPT] = mapped
+        prompt = self._to_copy(prompt_of(self._argument))
+        about: Members = self._about() | {"configuration": msgspec.to_builtins(self._settings)}
+        request = replaced({**self._argument, **about}, self._to_copy)
+        files = {name: self._folder / name for name in ("prompt.txt", "request.json")}
+        data = prompt.encode("utf-8", "surrogatepass")
+        files["prompt.txt"].write_bytes(data)
+        files["request.json"].write_text(json.dumps(request, indent=1))
+        environ = {
+            PROMPT: prompt if len(data) <= PROMPT_VARIABLE_BYTES else "\0",
+            "EXT_HOST_PROMPT_FILE": str(files["prompt.txt"]),
+            "EXT_HOST_REQUEST_FILE": str(files["request.json"]),
+            "EXT_HOST_SESSION": self.session.id,
+            "EXT_HOST_SESSION_FOLDER": str(self.session.folder),
+            "EXT_HOST_MAX_TURNS": str(self._settings.session.max_turns),
+        }
+        # A NUL, and half a character that JSON allows, cannot be in a variable.
+        environ = {name: text for name, text in environ.items() if "\0" not in text and _is_utf8(text)}
         commands = Commands()
         try:
             end = commands.run(
@@ -515,7 +299,7 @@ class Fix:
                 on_output=self._on_output,
             )
         except HostError as error:
-            raise RpcError(AGENT, f"Agent initialization failed: {error}") from None
+            raise RpcError(Code.AGENT, f"Agent initialization failed: {error}") from None
         finally:
             commands.close()
         self._write_output(final=True)
@@ -525,7 +309,7 @@ class Fix:
             message = f"{name} failed: {failure}; its changes are discarded"
             tail = cut(self._to_workspace(end.output.text).strip()[-1000:], 1000)
             if self._server.head:
-                raise RpcError(TIMEOUT, f"AI agent error: {message}", {"output": tail})
+                raise RpcError(Code.TIMEOUT, f"AI agent error: {message}", {"output": tail})
             content = {"error_code": "TOOL_EXECUTION_FAILED", "message": message, "details": tail, "recoverable": True}
             self.stream("error", content | {"suggested_action": "see the output of the command"})
             return False
@@ -557,7 +341,7 @@ class Fix:
             notification = _notification(line) if line.startswith('{"kaiak/stream/') else None
             if notification:
                 self._say(text)
-                self.stream(notification[0], cast("Members", _replaced(notification[1], self._to_workspace)))
+                self.stream(notification[0], cast("Members", replaced(notification[1], self._to_workspace)))
                 text = ""
             else:
                 text += line
@@ -582,7 +366,9 @@ class Fix:
             if self._stopped.is_set():
                 raise Cancelled
             percentage = 80 + 20 * number // len(changes.proposals)
-            self._progress(percentage, "applying_fixes", f"Change {number + 1} of {len(changes.proposals)}: {change.path}", STEPS)
+            self._progress(
+                percentage, "applying_fixes", f"Change {number + 1} of {len(changes.proposals)}: {change.path}", STEPS
+            )
             verdict, details = self._propose_one(copy, change)
             counts[verdict] += 1
             if verdict == "failed":
@@ -592,7 +378,11 @@ class Fix:
         self._system(f"{counted(total, 'change')}: {listed}" if total else "the command has changed no file")
         failed += [{"file_path": path, "details": reason} for path, reason in changes.refused]
         if failed:
-            raise RpcError(FILE_FAILED, f"File modification failed: {cut(str(failed[0]['file_path']), 200)}: {failed[0]['details']}", {"files": failed})
+            raise RpcError(
+                Code.FILE_FAILED,
+                f"File modification failed: {cut(str(failed[0]['file_path']), 200)}: {failed[0]['details']}",
+                {"files": failed},
+            )
 
     def _propose_one(self, copy: WorkspaceCopy, change: Change) -> tuple[str, str]:
         """Return applied, denied or failed, and why."""
@@ -646,13 +436,20 @@ class Fix:
         if self._stopped.is_set() or self._client.cannot_respond:
             self.use_default()
         if not interaction.done.wait(options.approval_timeout) and interaction.respond(options.default_response):
-            self._system(f"no response to {interaction.id} within {options.approval_timeout:g} s: {options.default_response}", "warning")
+            self._system(
+                f"no response to {interaction.id} within {options.approval_timeout:g} s: {options.default_response}",
+                "warning",
+            )
         self._interaction = None
         assert interaction.response
         return interaction.response
 
     def _failed_file(self, path: str, reason: str) -> None:
-        content = {"error_code": "FILE_MODIFICATION_FAILED", "message": f"{cut(path, 500)}: {reason}", "recoverable": True}
+        content = {
+            "error_code": "FILE_MODIFICATION_FAILED",
+            "message": f"{cut(path, 500)}: {reason}",
+            "recoverable": True,
+        }
         path.encode("utf-8", "backslashreplace")
         self.stream("error", content | {"details": reason, "suggested_action": "send generate_fix again"})
 
@@ -670,7 +467,7 @@ class Fix:
         if self._server.head:
             return self._about() | {"created_at": self.since}
         count = len(self._request.incidents)
-        return self._about() | {"status": status, "incident_count": count, "completed_at": _now()}
+        return self._about() | {"status": status, "incident_count": count, "completed_at": now()}
 
     def stream(self, kind: str, content: Members, about: str = "") -> None:
         """Send a notification."""
@@ -681,8 +478,15 @@ class Fix:
             kind, payload = head_payload(kind, content, about)
             self._client.notify(HEAD_DATA, params | {"kind": kind, "payload": payload})
         else:
-            params |= {"message_id": f"msg-{self._messages}", "timestamp": _now(), "content": content}
+            params |= {"message_id": f"msg-{self._messages}", "timestamp": now(), "content": content}
             self._client.notify(STREAM + kind, params)
+
+
+def _is_utf8(text: str) -> bool:
+    with suppress(UnicodeEncodeError):
+        text.encode()
+        return True
+    return False
 
 
 def _notification(line: str) -> tuple[str, Members] | None:
@@ -741,8 +545,10 @@ class Client:
                 self._wait_for_fixes()
                 break
             self._connection.receive_data(data)
-            while not self._ended and (event := self._connection.next_event()):
+            while event := self._connection.next_event():
                 self._handle(event)
+                if self._ended:
+                    break
         self._gone = True
         for fix in list(self._fixes.values()):
             fix.cancel("the client has gone")
@@ -759,48 +565,53 @@ class Client:
         poll = select.poll()
         poll.register(self._output, 0)  # reports only that the client has closed its end
         poll.register(self._server.stopping, select.POLLIN)
-        while self._fixes and not self._gone and not poll.poll(100):
+        while self._fixes and not poll.poll(100):
             pass
 
     def _handle(self, event: Event) -> None:
         if isinstance(event, Junk):
-            self._refuse_junk(event)
+            self._handle_junk(event)
             return
         self._in_junk = False
         if isinstance(event, Malformed):
-            if code := getattr(event.error, "code", None):
-                self._write(FRAMINGS["content-length"].encode(encode(ErrorResponse(getattr(event.error, "id", None), RpcError(code, str(event.error))))))
+            if isinstance(event.error, MessageError):
+                self._refuse(event.error.code, str(event.error), event.error.id)
         elif isinstance(event, Request):
             try:
                 result = self._call(event)
             except RpcError as error:
                 self._respond(event.id, {}, error)
             except Exception as error:  # noqa: BLE001 - any defect gets a response
-                self._respond(event.id, {}, RpcError(INTERNAL_ERROR, f"Internal error: {type(error).__name__}: {error}"))
+                self._respond(event.id, {}, internal_error(error))
             else:
                 if not isinstance(result, Fix):
                     self._respond(event.id, result, None)
         elif isinstance(event, Notification):
-            params = event.params if isinstance(event.params, dict) else {}
-            if event.method == "exit":
-                self._ended, self.exit_code = True, 0 if self._shut_down else 1
-            elif event.method == "$/cancelRequest" and isinstance(params.get("id"), (str, int)):
-                fix = self._fixes.get((type(params["id"]), params["id"]))
-                if fix:
-                    fix.cancel("cancelled")
-            elif event.method == USER_MESSAGE:
-                with suppress(RpcError):
-                    self._server.user_message(params)
+            self._notified(event.method, event.params if isinstance(event.params, dict) else {})
 
-    def _refuse_junk(self, junk: Junk) -> None:
+    def _handle_junk(self, junk: Junk) -> None:
         """Report bytes outside of frames, once until the next frame."""
         if self._in_junk or not junk.wire.strip():
             return
         self._in_junk = True
-        code, text = PARSE_ERROR, f"Parse error: expected Content-Length: N, an empty line and N bytes, found {junk.reason}"
         if isinstance(junk, Overlong):
-            code, text = INVALID_REQUEST, f"Invalid request: a message over {MESSAGE_BYTES // 1024**2} MiB"
-        self._write(FRAMINGS["content-length"].encode(encode(ErrorResponse(None, RpcError(code, text)))))
+            self._refuse(INVALID_REQUEST, f"Invalid request: a message over {MESSAGE_BYTES // 1024**2} MiB")
+        else:
+            self._refuse(PARSE_ERROR, f"Parse error: expected Content-Length: N, found {junk.reason}")
+
+    def _refuse(self, code: int, text: str, id: Id = None) -> None:
+        self._write(FRAMINGS["content-length"].encode(encode(ErrorResponse(id, RpcError(code, text)))))
+
+    def _notified(self, method: str, params: Members) -> None:
+        id = params.get("id")
+        if method == "exit":
+            self._ended, self.exit_code = True, 0 if self._shut_down else 1
+        elif method == "$/cancelRequest" and isinstance(id, (str, int)):
+            if fix := self._fixes.get((type(id), id)):
+                fix.cancel("cancelled")
+        elif method == USER_MESSAGE:  # Kaiak's command line sends it so
+            with suppress(RpcError):
+                self._server.user_message(params)
 
     def _call(self, request: Request) -> object:
         if self._shut_down:
@@ -817,7 +628,7 @@ class Client:
             return self._user_message(params)
         name, argument = self._command(method, params)
         if name == "configure":
-            return self._configure(_parsed(argument, Configure))
+            return self._configure(parsed(argument, Configure))
         if name == "delete_session":
             return self._server.delete_session(argument)
         fix = self._server.begin_fix(self, request.id, argument)
@@ -832,9 +643,11 @@ class Client:
         if self._server.head and method.startswith("kaiak/") and name in names:
             if isinstance(params, dict):
                 return name, params.get("inner", params)  # `inner` is what Kaiak's command line sends
-            raise RpcError(INVALID_PARAMS, "Invalid params: expected an object", {"field": "", "details": "not an object"})
+            raise RpcError(
+                INVALID_PARAMS, "Invalid params: expected an object", {"field": "", "details": "not an object"}
+            )
         if not self._server.head and method == "workspace/executeCommand":
-            command = _parsed(params, Command)
+            command = parsed(params, Command)
             name = command.command.removeprefix("kaiak/")
             if command.command.startswith("kaiak/") and name in names:
                 return name, command.arguments[0]
@@ -842,8 +655,8 @@ class Client:
             text = f"Invalid params: unknown command {cut(command.command, 80)!r}; {suggest(command.command, known)}"
             raise RpcError(INVALID_PARAMS, text, {"field": "command", "details": f"expected one of {', '.join(known)}"})
         other = "kaiak" if self._server.head else "kaiak-head"
-        known = method == "workspace/executeCommand" or name in {"generate_fix", "delete_session"}
-        hint = f"; the server uses the other dialect, start it with --dialect {other}" if known else ""
+        is_other = method == "workspace/executeCommand" or name in {"generate_fix", "delete_session"}
+        hint = f"; the server uses the other dialect, start it with --dialect {other}" if is_other else ""
         raise RpcError(METHOD_NOT_FOUND, f"Method not found{hint}", {"method": method})
 
     def _user_message(self, params: object) -> object:
@@ -858,20 +671,24 @@ class Client:
 
     def _configure(self, argument: Configure) -> object:
         base = Settings() if argument.reset_existing else self.settings
-        merged = _merged(msgspec.to_builtins(base), argument.configuration)
-        settings = _parsed(merged, Settings, CONFIGURATION, "Configuration error")
+        wanted = merged(msgspec.to_builtins(base), argument.configuration)
+        settings = parsed(wanted, Settings, Code.CONFIGURATION, "Configuration error")
         folder = settings.workspace.working_dir
         if folder is not None and not os.path.isdir(folder):  # noqa: PTH112 - a text with a NUL is not a folder
             details = f"Directory {folder!r} does not exist"
             data = {"field": "workspace.working_dir", "details": details}
-            raise RpcError(CONFIGURATION, "Configuration error: Invalid workspace directory", data)
+            raise RpcError(Code.CONFIGURATION, "Configuration error: Invalid workspace directory", data)
         self.settings = self._server.settings = settings
         applied = msgspec.to_builtins(settings)
         warnings = [
             f"{path} has no effect: the members are {', '.join(known)}"
-            for path, value, known in (("", argument.configuration, applied), *(
-                (f"{name}.", argument.configuration.get(name), applied[name]) for name in ("workspace", "session", "permissions")
-            ))
+            for path, value, known in (
+                ("", argument.configuration, applied),
+                *(
+                    (f"{name}.", argument.configuration.get(name), applied[name])
+                    for name in ("workspace", "session", "permissions")
+                ),
+            )
             for path in ([f"{path}{name}" for name in value if name not in known] if isinstance(value, dict) else [])
         ]
         warnings += [
@@ -883,7 +700,7 @@ class Client:
         if settings.session.retry_config:
             warnings.append("session.retry_config has no effect: the command runs once for each generate_fix")
         return {"status": "success", "message": "Agent configured successfully", "configuration_applied": applied,
-                "warnings": warnings, "timestamp": _now()}  # fmt: skip
+                "warnings": warnings, "timestamp": now()}  # fmt: skip
 
     def finish(self, fix: Fix, result: object, failure: RpcError | None) -> None:
         """Send the response to a generate_fix."""
@@ -934,7 +751,9 @@ class Server:
     def __init__(self, options: AgentOptions, folder: Path) -> None:
         self.options = options
         self.head = options.dialect == "kaiak-head"
-        self.commands = ("generate_fix", "delete_session") if self.head else ("configure", "generate_fix", "delete_session")
+        self.commands = (
+            ("generate_fix", "delete_session") if self.head else ("configure", "generate_fix", "delete_session")
+        )
         self.settings = Settings()
         self.is_stopping = False
         self.stopping, self._stop = os.pipe()
@@ -962,45 +781,51 @@ class Server:
 
     def begin_fix(self, client: Client, id: Id, argument: Members) -> Fix:
         """Return a new request, which uses its session. Raises RpcError."""
-        request = _parsed(argument, GenerateFix)
+        request = parsed(argument, GenerateFix)
         settings = _head_settings(request, self.settings) if self.head else client.settings
         with self._lock:
             session = self._sessions.get(request.session_id or "")
             if session and session.fix:
                 raise self._in_use(session)
             if self.head and request.session_id and not session:
-                raise RpcError(SESSION_NOT_FOUND, "Session not found", {"session_id": request.session_id})
+                raise RpcError(Code.SESSION_NOT_FOUND, "Session not found", {"session_id": request.session_id})
             running = sum(each.fix is not None for each in self._sessions.values())
             if running >= self.options.max_running:
                 text = f"Resource exhausted: {counted(running, 'session')} in use, which is the limit; try again later"
-                raise RpcError(EXHAUSTED, text, {"limit": running})
+                raise RpcError(Code.EXHAUSTED, text, {"limit": running})
             if session and session.turns >= settings.session.max_turns:
-                text = f"Resource exhausted: the session has used its {counted(session.turns, 'turn')} (session.max_turns)"
-                raise RpcError(EXHAUSTED, f"{text}; delete it", {"session_id": session.id, "limit": session.turns})
+                text = (
+                    f"Resource exhausted: the session has used its {counted(session.turns, 'turn')} (session.max_turns)"
+                )
+                raise RpcError(Code.EXHAUSTED, f"{text}; delete it", {"session_id": session.id, "limit": session.turns})
             _check_workspace(settings.workspace.working_dir)
             session = session or self._new_session(request.session_id or str(uuid4()))
             try:
-                session.fix = Fix(self, client, id, session, request, argument, settings)
+                session.fix = Fix(self, client, session, Call(id, request, argument, settings))
             except OSError as error:
-                raise RpcError(SESSION_CREATION, f"Session creation failed: {error.strerror}: {error.filename}") from None
+                raise RpcError(
+                    Code.SESSION_CREATION, f"Session creation failed: {error.strerror}: {error.filename}"
+                ) from None
             session.turns += 1
             return session.fix
 
     def _new_session(self, id: str) -> Session:
         if len(self._sessions) >= MOST_SESSIONS:
-            text = f"Resource exhausted: {counted(MOST_SESSIONS, 'session')} exist; delete some with kaiak/delete_session"
-            raise RpcError(EXHAUSTED, text, {"limit": MOST_SESSIONS})
+            text = (
+                f"Resource exhausted: {counted(MOST_SESSIONS, 'session')} exist; delete some with kaiak/delete_session"
+            )
+            raise RpcError(Code.EXHAUSTED, text, {"limit": MOST_SESSIONS})
         try:
             session = self._sessions[id] = Session(id, self.new_folder("session"))
         except OSError as error:
             text = f"Session creation failed: {error.strerror}: {error.filename}"
-            raise RpcError(SESSION_CREATION, text, {"session_id": id}) from None
+            raise RpcError(Code.SESSION_CREATION, text, {"session_id": id}) from None
         self._deleted.pop(id, None)
         return session
 
     def _in_use(self, session: Session) -> RpcError:
-        data = {"session_id": session.id, "in_use_since": session.fix.since if session.fix else _now()}
-        return RpcError(IN_USE, "Session is currently in use by another client", data)
+        data = {"session_id": session.id, "in_use_since": session.fix.since if session.fix else now()}
+        return RpcError(Code.IN_USE, "Session is currently in use by another client", data)
 
     def release(self, fix: Fix) -> None:
         """Free the session of a request that has ended."""
@@ -1015,7 +840,7 @@ class Server:
 
     def delete_session(self, value: object) -> object:
         """Delete a session and its files. Raises RpcError."""
-        argument = _parsed(value, DeleteSession)
+        argument = parsed(value, DeleteSession)
         id, options = argument.session_id, argument.cleanup_options or {}
         with self._lock:
             session = self._sessions.get(id)
@@ -1042,7 +867,7 @@ class Server:
         return self._deleted_result(id, removed=True, messages=session.messages, files=files, errors=errors)
 
     def _deleted_result(self, id: str, *, removed: bool, messages: int, files: int, errors: list[str]) -> object:
-        result: Members = {"session_id": id, "status": "deleted", "deleted_at": _now()}
+        result: Members = {"session_id": id, "status": "deleted", "deleted_at": now()}
         if self.head:
             cleaned = {"session_removed": removed, "temp_files_cleaned": removed, "logs_preserved": True}
             return result | {"cleanup_results": cleaned | {"warnings": errors, "files_removed": files}}
@@ -1051,12 +876,12 @@ class Server:
 
     def _unknown_session(self, id: str) -> RpcError:
         if id in self._deleted:
-            return RpcError(TERMINATED, "Session already terminated", {"session_id": id})
-        return RpcError(SESSION_NOT_FOUND, "Session not found", {"session_id": id})
+            return RpcError(Code.TERMINATED, "Session already terminated", {"session_id": id})
+        return RpcError(Code.SESSION_NOT_FOUND, "Session not found", {"session_id": id})
 
     def user_message(self, value: object) -> str:
         """Pass a response to an interaction, or a cancellation, to its request. Raises RpcError."""
-        message = _parsed(value, UserMessage)
+        message = parsed(value, UserMessage)
         payload = message.payload or {}
         kind = message.kind or message.message_type or ""
         about = payload.get("request_id") or payload.get("interaction_id")
@@ -1068,35 +893,41 @@ class Server:
                 return self._cancel(session, payload, about)
             if kind in {"user_input", "elicitation_response"}:
                 if not session.fix:
-                    raise RpcError(NOT_READY, "Session not ready: it processes no request", {"session_id": session.id})
-                text = f"Response validation failed: the command reads no {kind}; send tool_confirmation or control_signal"
-                raise RpcError(INVALID_RESPONSE, text, {"kind": kind})
+                    raise _not_ready(session)
+                text = (
+                    f"Response validation failed: the command reads no {kind}; send tool_confirmation or control_signal"
+                )
+                raise RpcError(Code.INVALID_RESPONSE, text, {"kind": kind})
             interaction = self._interactions.get(about) if isinstance(about, str) else None
             if not interaction or interaction.session != session.id:
-                raise RpcError(INTERACTION_NOT_FOUND, "Interaction not found", {"request_id": about})
+                raise RpcError(Code.INTERACTION_NOT_FOUND, "Interaction not found", {"request_id": about})
             action, content = _response(interaction, payload)
             if not interaction.respond(action, content):
                 found = interaction.response[0] if interaction.response else ""
                 data = {"request_id": about, "response": found}
-                raise RpcError(RESPONDED, "Interaction already responded, by a client or by its timeout", data)
+                raise RpcError(Code.RESPONDED, "Interaction already responded, by a client or by its timeout", data)
             return f"Response submitted: {action}"
 
     def _cancel(self, session: Session, payload: Members, request_id: object) -> str:
         signal = payload.get("signal") or payload.get("action") or "cancel"
         if signal != "cancel":
             text = f"Response validation failed: unknown signal {cut(str(signal), 80)!r}; the only one is cancel"
-            raise RpcError(INVALID_RESPONSE, text, {"signal": signal})
+            raise RpcError(Code.INVALID_RESPONSE, text, {"signal": signal})
         if request_id is not None and (not session.fix or session.fix.request_id != request_id):
             if self._completed.get(str(request_id)) == session.id:
-                raise RpcError(REQUEST_COMPLETED, "Request already completed", {"request_id": request_id})
-            raise RpcError(REQUEST_NOT_FOUND, "Request not found", {"request_id": request_id})
+                raise RpcError(Code.REQUEST_COMPLETED, "Request already completed", {"request_id": request_id})
+            raise RpcError(Code.REQUEST_NOT_FOUND, "Request not found", {"request_id": request_id})
         if not session.fix:
-            raise RpcError(NOT_READY, "Session not ready: it processes no request", {"session_id": session.id})
+            raise _not_ready(session)
         session.fix.cancel("cancelled")
         return "Request cancelled"
 
 
-def _remember[T](known: OrderedDict[str, T], id: str, value: T) -> None:
+def _not_ready(session: Session) -> RpcError:
+    return RpcError(Code.NOT_READY, "Session not ready: it processes no request", {"session_id": session.id})
+
+
+def _remember(known: OrderedDict[str, V], id: str, value: V) -> None:
     known[id] = value
     while len(known) > REMEMBERED:
         known.popitem(last=False)
@@ -1106,10 +937,10 @@ def _check_workspace(folder: str | None) -> None:
     if not folder:
         details = "not configured; send kaiak/configure with the folder of the project"
         data = {"field": "workspace.working_dir", "details": details}
-        raise RpcError(CONFIGURATION, "Configuration error: no workspace directory", data)
+        raise RpcError(Code.CONFIGURATION, "Configuration error: no workspace directory", data)
     if not os.path.isdir(folder) or not os.access(folder, os.R_OK | os.W_OK | os.X_OK):  # noqa: PTH112 - may have a NUL
         details = f"{folder!r} is not a directory that can be read and written"
-        raise RpcError(WORKSPACE, f"Workspace access denied: {details}", {"path": folder, "details": details})
+        raise RpcError(Code.WORKSPACE, f"Workspace access denied: {details}", {"path": folder, "details": details})
 
 
 def _response(interaction: Interaction, payload: Members) -> tuple[str, str | None]:
@@ -1122,7 +953,7 @@ def _response(interaction: Interaction, payload: Members) -> tuple[str, str | No
     elif action == "edit" and (not isinstance(content, str) or len(content) > TEXT_BYTES):
         details = f"payload.content: expected the text of the file, of at most {TEXT_BYTES // 1024**2} MiB"
     if action is None or details:
-        raise RpcError(INVALID_RESPONSE, f"Response validation failed: {details}", {"details": details})
+        raise RpcError(Code.INVALID_RESPONSE, f"Response validation failed: {details}", {"details": details})
     return action, content if action == "edit" and isinstance(content, str) else None
 
 
@@ -1146,7 +977,7 @@ def _head_settings(request: GenerateFix, base: Settings) -> Settings:
         },
     }
     given = {name: value for name, value in known.items() if value is not None}
-    return _parsed(_merged(msgspec.to_builtins(base), given), Settings, what="Invalid params: agent_config")
+    return parsed(merged(msgspec.to_builtins(base), given), Settings, what="Invalid params: agent_config")
 
 
 # --- Command line ----------------------------------------------------------------------------------------------------
@@ -1174,3 +1005,124 @@ def serve(options: AgentOptions) -> int:
             code = client.exit_code
         server.stop()
     return 128 + received[0] if received else code
+
+
+def _serve_socket(server: Server, path: Path) -> None:
+    """Accept connections until the server is to stop. Raises HostError."""
+    threads: list[threading.Thread] = []
+    with socket.socket(socket.AF_UNIX) as listener:
+        _bind(listener, path)
+        sys.stderr.write(f"listening on unix:{path}\n")
+        sys.stderr.flush()
+        try:
+            poll = select.poll()
+            poll.register(listener, select.POLLIN)
+            poll.register(server.stopping, select.POLLIN)
+            while all(descriptor == listener.fileno() for descriptor, _ in poll.poll()):
+                connection, _ = listener.accept()
+                threads = [thread for thread in threads if thread.is_alive()]
+                if len(threads) >= MOST_CONNECTIONS:
+                    connection.close()
+                    continue
+                thread = threading.Thread(target=_serve_connection, args=(server, connection), daemon=True)
+                thread.start()
+                threads.append(thread)
+        finally:
+            with suppress(OSError):
+                path.unlink()
+    until = time.monotonic() + 2 * END_S
+    for thread in threads:
+        thread.join(max(0.0, until - time.monotonic()))
+
+
+def _serve_connection(server: Server, connection: socket.socket) -> None:
+    with connection:
+        Client(server, connection.fileno(), connection.fileno()).run()
+
+
+def _bind(listener: socket.socket, path: Path) -> None:
+    """Listen at a path, which only this user may connect to. The socket of a server that has exited is replaced."""
+    if path.is_socket():
+        with socket.socket(socket.AF_UNIX) as probe, suppress(OSError):
+            probe.connect(str(path))
+            raise HostError(f"--socket {path}: another server listens there; stop it or use another path")
+        path.unlink()
+    before = os.umask(0o177)
+    try:
+        listener.bind(str(path))
+        listener.listen()
+    except OSError as error:
+        hint = "; use a shorter path" if "too long" in str(error) else ""
+        raise HostError(f"--socket {path}: {error.strerror or error}{hint}") from None
+    finally:
+        os.umask(before)
+
+
+@contextmanager
+def _temporary_folder() -> Iterator[Path]:
+    """Create a folder for copies of workspaces, and remove those of servers that were killed."""
+    prefix = "ext-host-kaiak-"
+    for lock in Path(tempfile.gettempdir()).glob(f"{prefix}*/lock"):
+        with suppress(OSError), lock.open("rb") as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)  # fails if its server runs
+            shutil.rmtree(lock.parent, ignore_errors=True)
+    with tempfile.TemporaryDirectory(prefix=prefix, ignore_cleanup_errors=True) as folder:
+        new = Path(folder, "new-lock")
+        with new.open("wb") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            new.rename(Path(folder, "lock"))
+            yield Path(folder)
+
+
+@click.command("agent")
+@click.argument("words", nargs=-1, required=True, metavar="-- COMMAND...")
+@click.option("--protocol", type=click.Choice(["kaiak"]), required=True, help="Protocol of the server.")
+@click.option(
+    "--dialect",
+    type=click.Choice(["kaiak", "kaiak-head"]),
+    default="kaiak",
+    show_default=True,
+    help="kaiak: the agent API, as specified. kaiak-head: that of the later server, which Kaiak's CLI uses.",
+)
+@click.option("--socket", "path", type=click.Path(), metavar="PATH", help="Unix socket to listen on. Default: stdio.")
+@click.option(
+    "--max-time", type=DURATION, default="5m", show_default=True,
+    help="Limit of a run of COMMAND, unless the request has max_processing_time.",
+)  # fmt: skip
+@click.option(
+    "--approval-timeout", type=DURATION, default="5m", show_default=True, help="Maximum wait for an approval."
+)
+@click.option(
+    "--default-response", type=click.Choice(["approve", "deny"]), default="deny", show_default=True,
+    help="Response that replaces an approval that does not come.",
+)  # fmt: skip
+@click.option(
+    "--max-running", type=click.IntRange(1, 100), default=10, show_default=True,
+    help="Maximum number of sessions that are in use at the same time.",
+)  # fmt: skip
+def command(words: Sequence[str], path: str | None, **given: Any) -> int:
+    r"""Serve an agent: each request runs COMMAND, and proposes the files that it changes.
+
+    COMMAND runs in a copy of the workspace, with the prompt as its input, in EXT_HOST_PROMPT and in the file
+    EXT_HOST_PROMPT_FILE; EXT_HOST_REQUEST_FILE has the complete request. Its output is streamed. A change is written to
+    the workspace when the client approves it.
+
+    \b
+      ext-host agent --protocol kaiak -- claude -p                       on standard input and output
+      ext-host agent --protocol kaiak --socket /tmp/kaiak.sock -- ./fix  on a Unix socket
+
+    Exit codes: 0 at the end of the input, 2 for a wrong command line, 128 + N if signal N has ended it.
+    """
+    name, *rest = words
+    if "/" in name:
+        name = os.path.abspath(name)  # noqa: PTH100 - COMMAND runs in another folder; a link stays one
+    try:
+        find_executable(name, os.environ.get("PATH", os.defpath))
+    except CommandNotFound as error:
+        raise HostError(f"COMMAND: {error}") from None
+    if not os.access(shutil.which(name) or name, os.X_OK):
+        raise HostError(f"COMMAND: {name!r} is not an executable file; check the path, or use chmod +x")
+    limits = {name: given[name].seconds for name in ("max_time", "approval_timeout")}
+    others = {name: given[name] for name in ("dialect", "default_response", "max_running")}
+    options = AgentOptions((name, *rest), socket=Path(path) if path else None, **limits, **others)
+    return serve(options)
