@@ -206,7 +206,7 @@ class WorkspaceCopy:
             if change.operation == "delete":
                 target.unlink()
                 with suppress(OSError):  # the user has other files in the folder
-                    while parent != root and not os.path.lexists(self.target / parent.relative_to(root)):
+                    while parent != root and not (self.target / parent.relative_to(root)).is_dir():
                         parent.rmdir()
                         parent = parent.parent
                 return
@@ -271,7 +271,7 @@ class WorkspaceCopy:
         with suppress(OSError):
             if before == _signature(target.lstat()) and exists and _digest(target) == _digest(copied):
                 return None
-        if (_signature(target.lstat()) if os.path.lexists(target) else ()) != before:
+        if (_signature(target.lstat()) if _mode(target) else ()) != before:
             raise ChangeRefused("the file has changed in the workspace since it was copied")
         operation = "delete" if not exists else "modify" if before else "create"
         try:
@@ -281,8 +281,9 @@ class WorkspaceCopy:
             raise ChangeRefused(f"{error.strerror}: it cannot be read") from None
         modes = tuple(_mode(one) for one in (target, copied))
         diff, changed = _diff(path, old, new, modes)
+        usual = isinstance(old, str) and isinstance(new, str) and "120000" not in modes
         risk = "high"
-        if isinstance(old, str) and isinstance(new, str) and operation != "delete" and modes[0] in {"", modes[1]}:
+        if usual and modes[1] in {modes[0], "100644"}:
             risk = "low" if before and changed <= SMALL_CHANGE else "medium"
         if len(diff) > DIFF_CHARACTERS:
             rest = len(diff) - DIFF_CHARACTERS
@@ -299,9 +300,11 @@ def _signature(status: os.stat_result) -> Signature:
 
 
 def _mode(path: Path) -> str:
-    """Return the mode as Git writes it; "" if the file does not exist."""
+    """Return the mode as Git writes it; "" if there is no such file, or a folder."""
     with suppress(FileNotFoundError, NotADirectoryError):
         mode = path.lstat().st_mode
+        if stat.S_ISDIR(mode):
+            return ""
         return "120000" if stat.S_ISLNK(mode) else "100755" if mode & 0o100 else "100644"
     return ""
 

@@ -294,11 +294,13 @@ def prompt_of(argument: Mapping[str, object]) -> str:
     context = argument.get("migration_context")
     for name, value in context.items() if isinstance(context, dict) else ():
         title = name.replace("_", " ").capitalize()
+        if value in (None, "", [], {}):
+            continue
         if isinstance(value, list):
             lines += ["", f"{title}:", *(f"- {each}" for each in value)]
         elif isinstance(value, dict):
             lines += ["", f"{title}:", *(f"- {key}: {each}" for key, each in value.items())]
-        elif value not in (None, ""):
+        else:
             lines += ["", f"{title}: {value}"]
     options = argument.get("options")
     if isinstance(options, dict) and options.get("include_explanations"):

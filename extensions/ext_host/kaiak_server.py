@@ -221,9 +221,9 @@ class Fix:
             result = self._perform()
         except Cancelled:
             if self._reason == "deleted":
-                failure = RpcError(
-                    Code.TERMINATED, "Session already terminated: it was deleted", {"session_id": self.session.id}
-                )
+                failure = RpcError(Code.TERMINATED, "Session already terminated: it was deleted", self._about())
+            elif self._server.head:
+                failure = RpcError(Code.TIMEOUT, f"AI agent error: {self._reason}", self._about())
             else:
                 result = self._result("cancelled")
         except RpcError as error:
@@ -346,8 +346,8 @@ class Fix:
             else:
                 text += line
         self._say(text)
-        if final:
-            self.stream("ai_response", {"text": "", "partial": False})
+        if final and not self._server.head:
+            self.stream("ai_response", {"text": "", "partial": False})  # the end of the text
 
     def _say(self, text: str) -> None:
         if text:
@@ -492,9 +492,12 @@ def _is_utf8(text: str) -> bool:
 def _notification(line: str) -> tuple[str, Members] | None:
     """Return kind and content of a notification that a command has written; None if the line is something else."""
     with suppress(ValueError, msgspec.ValidationError, RecursionError):
-        ((name, content),) = json.loads(line).items()
-        msgspec.convert(content, CONTENTS.get(name.removeprefix(STREAM), Settings))
-        return (name.removeprefix(STREAM), content) if name.removeprefix(STREAM) in CONTENTS else None
+        message = json.loads(line)
+        if isinstance(message, dict) and len(message) == 1:
+            ((name, content),) = message.items()
+            if content_type := CONTENTS.get(name.removeprefix(STREAM)):
+                msgspec.convert(content, content_type)
+                return name.removeprefix(STREAM), content
     return None
 
 
@@ -534,7 +537,7 @@ class Client:
         poll = select.poll()
         poll.register(self._input, select.POLLIN)
         poll.register(self._server.stopping, select.POLLIN)
-        while not self._ended and not self._gone:
+        while self._is_open():
             if any(descriptor == self._server.stopping for descriptor, _ in poll.poll()):
                 break
             try:
@@ -545,16 +548,17 @@ class Client:
                 self._wait_for_fixes()
                 break
             self._connection.receive_data(data)
-            while event := self._connection.next_event():
+            while self._is_open() and (event := self._connection.next_event()):
                 self._handle(event)
-                if self._ended:
-                    break
         self._gone = True
         for fix in list(self._fixes.values()):
             fix.cancel("the client has gone")
         until = time.monotonic() + END_S
         for fix in list(self._fixes.values()):
             fix.done.wait(max(0.0, until - time.monotonic()))
+
+    def _is_open(self) -> bool:
+        return not self._ended and not self._gone
 
     def _wait_for_fixes(self) -> None:
         """Complete the requests of a client that has sent its last byte but may still read, as in a shell pipe."""

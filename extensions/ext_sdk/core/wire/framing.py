@@ -173,6 +173,9 @@ class HeaderDecoder(Buffer):
             if field is None or at - self.position > HEAD_LIMIT_BYTES:
                 between = "text between frames" if line else "blank line"
                 reason = "a header block without Content-Length" if lines else between
+                # After a wrong header, the next one follows the body on its line.
+                if (glued := self.data.find(b"Content-Length:", self.position + 1, at)) > 0 and not lines:
+                    at = glued
                 return Junk(self.take(at - self.position), reason)
             lines.append(line.decode("latin-1"))
             if field[0] == "content-length":

@@ -343,3 +343,14 @@ def test_events_are_values() -> None:
     assert all(one != other for one, other in pairwise(different))
     assert repr(frame) == "Frame(b'{}')"
     assert repr(junk) == "Junk(b'\\n', 'blank line')"
+
+
+def test_after_a_wrong_length_the_next_frame_is_found_behind_the_body_on_its_line() -> None:
+    decoder = FRAMINGS["content-length"].decoder()
+    decoder.receive_data(b"Content-Length: x\r\n\r\n{}Content-Length: 2\r\n\r\n[]")
+    events = []
+    while (event := decoder.next_event()) is not None:
+        events.append(event)
+    assert [event.wire for event in events[:-1]] == [b"Content-Length: x\r\n", b"\r\n", b"{}"]
+    assert isinstance(events[-1], Frame)
+    assert events[-1].payload == b"[]"
