@@ -513,7 +513,7 @@ class Client:
 
     Attributes:
         settings: configuration; at first, the last one of any client.
-        cannot_respond: nobody can respond to questions any more, because standard input has ended.
+        cannot_respond: standard input has ended, so that no response to a question can come.
         exit_code: after `exit` of LSP.
     """
 
