@@ -227,6 +227,9 @@ def parsed(value: object, type: type[T], code: int = INVALID_PARAMS, what: str =
     """Return a value as a message. Raises RpcError with the member that is wrong."""
     try:
         return msgspec.convert(value, type)
+    except UnicodeEncodeError:
+        details = "a text has half of a surrogate pair"
+        raise RpcError(code, f"{what}: {details}", {"field": "", "details": details}) from None
     except msgspec.ValidationError as error:
         details, _, path = str(error).partition(" - at `$")
         field = path.rstrip("`").removeprefix(".")

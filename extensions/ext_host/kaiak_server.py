@@ -45,9 +45,9 @@ from ext_sdk.core.wire.errors import (
 from ext_sdk.core.wire.frames import Junk, Overlong
 from ext_sdk.core.wire.framing import FRAMINGS
 from ext_sdk.core.wire.jsonrpc import ErrorResponse, Notification, Request, encode
+from ext_sdk.duration import Duration
 from ext_sdk.polling import Deadline
 
-from .__main__ import DURATION
 from .agents import PROMPT
 from .commands import Commands
 from .files import HostError
@@ -1078,6 +1078,13 @@ def _temporary_folder() -> Iterator[Path]:
             yield Path(folder)
 
 
+def _seconds(_context: click.Context, _option: click.Parameter, text: str) -> float:
+    try:
+        return Duration.parse(text).seconds
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from None
+
+
 @click.command("agent")
 @click.argument("words", nargs=-1, required=True, metavar="-- COMMAND...")
 @click.option("--protocol", type=click.Choice(["kaiak"]), required=True, help="Protocol of the server.")
@@ -1090,11 +1097,16 @@ def _temporary_folder() -> Iterator[Path]:
 )
 @click.option("--socket", "path", type=click.Path(), metavar="PATH", help="Unix socket to listen on. Default: stdio.")
 @click.option(
-    "--max-time", type=DURATION, default="5m", show_default=True,
+    "--max-time", metavar="DURATION", callback=_seconds, default="5m", show_default=True,
     help="Limit of a run of COMMAND, unless the request has max_processing_time.",
 )  # fmt: skip
 @click.option(
-    "--approval-timeout", type=DURATION, default="5m", show_default=True, help="Maximum wait for an approval."
+    "--approval-timeout",
+    metavar="DURATION",
+    callback=_seconds,
+    default="5m",
+    show_default=True,
+    help="Maximum wait for an approval.",
 )
 @click.option(
     "--default-response", type=click.Choice(["approve", "deny"]), default="deny", show_default=True,
@@ -1105,7 +1117,7 @@ def _temporary_folder() -> Iterator[Path]:
     help="Maximum number of sessions that are in use at the same time.",
 )  # fmt: skip
 def command(words: Sequence[str], path: str | None, **given: Any) -> int:
-    r"""Serve an agent: each request runs COMMAND, and proposes the files that it changes.
+    """Serve an agent: each request runs COMMAND, and proposes the files that it changes.
 
     COMMAND runs in a copy of the workspace, with the prompt as its input, in EXT_HOST_PROMPT and in the file
     EXT_HOST_PROMPT_FILE; EXT_HOST_REQUEST_FILE has the complete request. Its output is streamed. A change is written to
@@ -1126,7 +1138,8 @@ def command(words: Sequence[str], path: str | None, **given: Any) -> int:
         raise HostError(f"COMMAND: {error}") from None
     if not os.access(shutil.which(name) or name, os.X_OK):
         raise HostError(f"COMMAND: {name!r} is not an executable file; check the path, or use chmod +x")
-    limits = {name: given[name].seconds for name in ("max_time", "approval_timeout")}
-    others = {name: given[name] for name in ("dialect", "default_response", "max_running")}
-    options = AgentOptions((name, *rest), socket=Path(path) if path else None, **limits, **others)
+    members = ("dialect", "default_response", "max_running", "max_time", "approval_timeout")
+    options = AgentOptions(
+        (name, *rest), socket=Path(path) if path else None, **{name: given[name] for name in members}
+    )
     return serve(options)
