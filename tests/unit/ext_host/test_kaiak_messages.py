@@ -31,7 +31,7 @@ from ext_sdk.core.wire.errors import RpcError
             "Expected `float` > 0.0",
         ),
         ([], "", "Expected `object`, got `array`"),
-        ({"incidents": [{"id": "1"}], "session_id": "\ud800"}, "", "a text has half of a surrogate pair"),
+        ({"incidents": [{"id": "1", "\ud800": 1}]}, "", "a text has half of a surrogate pair"),
     ],
 )
 def test_an_error_names_the_member_that_is_wrong(value: object, field: str, details: str) -> None:
