@@ -6,10 +6,14 @@ import json
 import os
 import subprocess
 import sys
+from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.packaging.artefacts import ROOT
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 SLOW = {
     *("argparse", "asyncio", "click", "dataclasses", "enum", "json", "jsonpath", "logging", "msgspec"),
@@ -33,10 +37,10 @@ sys.exit(main())
 """
 
 
-def imported_before_the_answer(package: str, *requests: dict[str, object]) -> set[str]:
+def imported_before_the_answer(package: str, *requests: dict[str, object], arguments: Sequence[str] = ()) -> set[str]:
     text = "".join(json.dumps({"jsonrpc": "2.0"} | request) + "\n" for request in requests)
     done = subprocess.run(
-        [sys.executable, "-c", WATCHED.replace("PACKAGE", package)],
+        [sys.executable, "-c", WATCHED.replace("PACKAGE", package), *arguments],
         cwd=ROOT,
         # `make coverage` measures child processes by loading itself first
         env={name: value for name, value in os.environ.items() if not name.startswith("COVERAGE_")},
@@ -69,6 +73,24 @@ CONFIGURATIONS: list[tuple[str, dict[str, object]]] = [
 def test_the_manifest_is_out_before_anything_slow_is_imported(package: str, config: dict[str, object]) -> None:
     initialize = {"id": 1, "method": "initialize", "params": {"protocolVersion": "0.0.1", "config": config}}
     found = imported_before_the_answer(package, initialize, {"id": 2, "method": "shutdown"})
+    assert "ext_sdk.boot" in found
+    assert not found & SLOW
+    assert f"{package}.extension" not in found
+
+
+META = {"io.modelcontextprotocol/protocolVersion": "2026-07-28", "io.modelcontextprotocol/clientCapabilities": {}}
+
+
+@pytest.mark.parametrize("package", ["ext_http", "ext_kubernetes", "ext_shell"])
+@pytest.mark.parametrize(
+    ("method", "params"),
+    [("initialize", {"protocolVersion": "2025-11-25", "capabilities": {}}), ("server/discover", {"_meta": META})],
+)
+def test_a_client_of_mcp_is_answered_before_anything_slow_is_imported(
+    package: str, method: str, params: dict[str, object]
+) -> None:
+    arguments = ["serve", "--protocol", "mcp", "--config", '{"maxOperationTime": "10m"}']
+    found = imported_before_the_answer(package, {"id": 1, "method": method, "params": params}, arguments=arguments)
     assert "ext_sdk.boot" in found
     assert not found & SLOW
     assert f"{package}.extension" not in found

@@ -57,18 +57,29 @@ def _installed(name: str, versions: Path | None, *command: str, key: str = "") -
     return folder
 
 
-# A coding agent with its dependencies, some 200 MB: an exact version, without a list of all its packages, because the
-# test is about the recorder.
+# Programs with their dependencies, by exact versions, without a list of all their packages.
 CODING_AGENT = "@mariozechner/pi-coding-agent"
 CODING_AGENT_VERSION = "0.73.1"
+INSPECTOR = "@modelcontextprotocol/inspector-cli"
+INSPECTOR_VERSION = "0.15.0"
 
 
 @cache
 def coding_agent() -> Path:
     """Return the program of Pi, a coding agent. Skip the test if there is no Node, or it can't be installed."""
+    folder = _node_program("pi-coding-agent", CODING_AGENT, CODING_AGENT_VERSION)
+    return folder / "node_modules" / CODING_AGENT / "dist" / "cli.js"
+
+
+@cache
+def inspector() -> Path:
+    """Return the command line of the MCP Inspector. Skip the test if there is no Node, or it can't be installed."""
+    folder = _node_program("mcp-inspector", INSPECTOR, INSPECTOR_VERSION)
+    return folder / "node_modules" / INSPECTOR / "build" / "cli.js"
+
+
+def _node_program(name: str, package: str, version: str) -> Path:
     if not shutil.which("node") or not shutil.which("npm"):
         pytest.skip("no node and npm in PATH")
-    package = f"{CODING_AGENT}@{CODING_AGENT_VERSION}"
-    npm = ("npm", "install", "--no-audit", "--no-fund", "--ignore-scripts", "--loglevel=error", "--no-save", package)
-    folder = _installed("pi-coding-agent", None, *npm, "--prefix", key=CODING_AGENT_VERSION)
-    return folder / "node_modules" / CODING_AGENT / "dist" / "cli.js"
+    npm = ("npm", "install", "--no-audit", "--no-fund", "--ignore-scripts", "--loglevel=error", "--no-save")
+    return _installed(name, None, *npm, f"{package}@{version}", "--prefix", key=version)
