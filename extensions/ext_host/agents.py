@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 TASK_FOLDER = "EXT_HOST_TASK_FOLDER"  # variable of agents: folder of the task's file
 PROMPT = "EXT_HOST_PROMPT"  # variable of agents that are commands
 _ACTION = re.compile(r"(?P<before>\s*)\{\{(?P<left>-\s)?\s*\.(?P<name>\w+)\s*(?P<right>\s-)?\}\}(?P<after>\s*)")
-_EXCERPT = 2000  # characters of the end of an output that the reason of a failure quotes
 
 
 class Agent(Protocol):
@@ -170,13 +169,7 @@ def run_agent(
     """Run a command as the agent; its output is the result. Raises HostError if it cannot be started."""
     commands = Commands()
     end = commands.run(argv, env=environ, folder=workdir, deadline=deadline, stdin=stdin, on_output=on_output)
-    text = end.output.text
-    error = ""
-    if end.failure:
-        shown = text.strip()
-        tail = shown if len(shown) <= _EXCERPT else f"… {shown[-_EXCERPT:]}"
-        error = f"the agent failed: {end.failure}" + (f"; its output ends with:\n{tail}" if tail else "; no output")
-    return AgentResult(text, error, close=commands.close)
+    return AgentResult(end.output.text, end.failure, close=commands.close)
 
 
 def agent_of(text: str, servers: Sequence[McpServer] = (), permissions: str = "allow") -> Agent:

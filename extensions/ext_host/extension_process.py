@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from ext_sdk.polling import Deadline
 
-    from .files import EvalFile, ExtensionSpec
+    from .files import EvalFile, ExtensionSpec, Requirement
 
     Log = Callable[[str, str], object]  # level and message
 
@@ -146,8 +146,9 @@ class Extension:
         while (event := self._connection.next_event()) is not None:
             if isinstance(event, Answer):
                 with self._lock:
-                    self._answers[event.request.id] = event
-                    self._answered.notify_all()
+                    if not self._broken:
+                        self._answers[event.request.id] = event
+                        self._answered.notify_all()
             elif isinstance(event, Notification) and event.method == "log":
                 params = event.params if isinstance(event.params, dict) else {}
                 self._log(str(params.get("level", "info")), str(params.get("message", "")))
@@ -279,6 +280,12 @@ class Extensions:
         self._lock = threading.Lock()
         self._starting: dict[str, threading.Lock] = {}
         self._running: dict[str, Extension] = {}
+
+    def has(self, requirement: Requirement) -> bool:
+        """Return True if the eval has an extension or an MCP server. Raises FileError."""
+        if requirement.kind == "extension":
+            return self._spec.extension(requirement.name) is not None
+        return any(server.name == requirement.name for server in self._spec.mcp_servers())
 
     def argv(self, extension: ExtensionSpec) -> list[str]:
         """Return the command line of an extension. Raises HostError if it has no program."""

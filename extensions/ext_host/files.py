@@ -1,8 +1,8 @@
 """Task, Eval and Agent files of mcpchecker (apiVersion mcpchecker/v1alpha1 and v1alpha2), as typed objects.
 
 Each object has the document that it was read from, which gives the line and column of every member. Files are read as
-mcpchecker reads them: unknown members are ignored (`ext-host lint` reports them), a scalar is accepted for a string,
-and relative paths start at the folder of the file.
+mcpchecker reads them: unknown members are ignored (`ext-host lint` reports them), and relative paths start at the
+folder of the file.
 """
 
 from __future__ import annotations
@@ -158,10 +158,15 @@ def shown(at: At) -> str:
 
 
 class Reader:
-    """Typed access to the members of a document, which collects problems."""
+    """Typed access to the members of a document, which collects problems.
 
-    def __init__(self, document: Document) -> None:
+    Args:
+        strict: refuse numbers and booleans in place of strings, as mcpchecker does in tasks only.
+    """
+
+    def __init__(self, document: Document, *, strict: bool = False) -> None:
         self.document = document
+        self._strict = strict
         self.problems: list[Problem] = []
 
     def refuse(self, at: At, text: str) -> None:
@@ -193,12 +198,12 @@ class Reader:
 
     def text(self, at: At, *, required: bool = False) -> str:
         value = self.document.get(at)
-        if isinstance(value, bool):
-            return "true" if value else "false"
-        if isinstance(value, (str, int, float)):
-            return str(value)
+        if isinstance(value, str):
+            return value
+        if isinstance(value, (bool, int, float)) and not self._strict:
+            return str(value).lower() if isinstance(value, bool) else str(value)
         if value is not None:
-            self._expect(at, "a string", value)
+            self._expect(at, "a string (in quotes, if it looks like another type)", value)
         elif required:
             self.refuse(at, "expected a string, found nothing")
         return ""
@@ -359,7 +364,7 @@ def read_task(path: Path) -> TaskFile:
 
 def task_of(document: Document) -> TaskFile:
     """Return the Task of a document. Raises FileError."""
-    reader = Reader(document)
+    reader = Reader(document, strict=True)
     legacy = reader.kind("Task") == API_VERSIONS[0]
     body: At = ("steps",) if legacy else ("spec",)
     reader.mapping(("metadata",), required=True)

@@ -45,6 +45,7 @@ EventKind = Literal[
     "run_start", "task_start", "trial_start", "phase", "step", "agent_output", "trial_complete", "task_complete",
     "run_complete", "log",
 ]  # fmt: skip
+_EXCERPT = 2000  # characters of the end of an agent's output that a reason quotes
 _WORST: tuple[Status, ...] = ("cancelled", "error", "failed", "passed", "skipped")  # the status of several is the first
 
 
@@ -472,14 +473,14 @@ class _Trial:
             return "error", f"the agent could not be started: {error}"
         stack.callback(agent.close)
         self._result = replace(self._result, prompt=prompt, agent=agent, agent_seconds=time.monotonic() - began)
-        step = StepResult(
-            "agent", "agent", not agent.error, agent.output, agent.error, seconds=self._result.agent_seconds
-        )
+        error = f"the agent failed: {agent.error}" if agent.error else ""
+        seconds = self._result.agent_seconds
+        step = StepResult("agent", "agent", not error, agent.output, error, seconds=seconds)
         status: Status = "passed" if step.success else "failed"
-        text = agent.error or agent.output
-        self._emit(kind="step", phase="agent", status=status, message=text, seconds=step.seconds, step=step)
-        if agent.error:
-            return "failed", agent.error
+        self._emit(kind="step", phase="agent", status=status, message=error or agent.output, seconds=seconds, step=step)
+        if error:
+            end = agent.output.strip()[-_EXCERPT:]
+            return "failed", f"{error}; its output ends with:\n{end}" if end else f"{error}; it wrote no output"
         result = self._phase("verify", verify, deadline, {}, (prompt, agent.output))
         if result.error:
             return "error" if result.broken else "failed", f"verification failed: {result.error}"

@@ -6,6 +6,7 @@ step that cannot be performed raises StepError, which ends its phase.
 
 from __future__ import annotations
 
+import json
 import re
 import secrets
 import socket
@@ -184,16 +185,8 @@ def parse_steps(task: TaskFile, extensions: Extensions, deadline: Deadline) -> d
     Raises:
         HostError: steps are not valid, or an extension cannot be started; it lists all problems with their places.
     """
-    aliases: dict[str, str] = {}
-    problems: list[Problem] = []
-    for each in task.requires:
-        known = task.document.problem(each.at, "")
-        if each.alias in aliases:
-            problems.append(known._replace(text=f"{shown(each.at)}: the name {each.alias!r} is used twice; set `as`"))
-        if "." in each.alias:
-            problems.append(known._replace(text=f"{shown(each.at)}: expected a name without dots, found {each.alias}"))
-        if each.kind == "extension":
-            aliases[each.alias] = each.name
+    aliases = {each.alias: each.name for each in task.requires if each.kind == "extension"}
+    problems = list(_requirement_problems(task, extensions))
     parsed: dict[str, list[Step]] = {}
     for phase, specs in task.steps.items():
         parsed[phase] = []
@@ -207,6 +200,21 @@ def parse_steps(task: TaskFile, extensions: Extensions, deadline: Deadline) -> d
     if problems:
         raise HostError("\n".join(dict.fromkeys(str(problem) for problem in problems)))
     return parsed
+
+
+def _requirement_problems(task: TaskFile, extensions: Extensions) -> Iterator[Problem]:
+    seen: set[str] = set()
+    for each in task.requires:
+        text = ""
+        if each.alias in seen:
+            text = f"the name {each.alias!r} is used twice; set `as`"
+        elif "." in each.alias:
+            text = f"expected a name without dots, found {each.alias!r}"
+        elif not extensions.has(each):
+            text = f"the eval has no {each.kind} {each.name!r}"
+        seen.add(each.alias)
+        if text:
+            yield task.document.problem(each.at, f"{shown(each.at)}: {text}")
 
 
 def _parse(spec: StepSpec, aliases: Mapping[str, str], extensions: Extensions, deadline: Deadline) -> Step:
@@ -230,21 +238,20 @@ def _parse(spec: StepSpec, aliases: Mapping[str, str], extensions: Extensions, d
 class _Args:
     """Members of a step's arguments."""
 
-    def __init__(self, args: object) -> None:
+    def __init__(self, args: object, name: str = "") -> None:
         if args is not None and not isinstance(args, dict):
-            raise HostError(f"expected an object with arguments, found {cut(repr(args), 60)}")
+            raise HostError(f"{name or 'arguments'}: expected an object, found {cut(json.dumps(args), 60)}")
         self.members: dict[str, object] = args or {}
 
     def text(self, name: str) -> str:
         value = self.members.get(name)
-        if value is None or isinstance(value, str):
-            return value or ""
-        if isinstance(value, (bool, dict, list)):
-            raise HostError(f"{name}: expected a string, found {cut(repr(value), 60)}")
-        return str(value)
+        if value is not None and not isinstance(value, str):
+            quote = "" if isinstance(value, (dict, list)) else "; put it into quotes"
+            raise HostError(f"{name}: expected a string, found {cut(json.dumps(value), 60)}{quote}")
+        return value or ""
 
     def texts(self, name: str) -> dict[str, str]:
-        values = _Args(self.members.get(name))
+        values = _Args(self.members.get(name), name)
         return {key: values.text(key) for key in values.members}
 
     def template(self, name: str, sources: tuple[str, ...]) -> Template:
@@ -287,7 +294,7 @@ class ExtensionStep:
         agent = context.agent
         params = {
             "operation": self._operation,
-            "args": self.spec.args or {},
+            "args": self.spec.args,
             "context": {
                 "workdir": str(context.folder),
                 "phase": self.spec.phase,
@@ -399,17 +406,29 @@ class HttpStep:
         }
         self._body = None
         if args.members.get("body") is not None:
-            body = _Args(args.members["body"])
+            body = _Args(args.members["body"], "body")
             given = [name for name in ("raw", "json") if body.members.get(name) is not None]
             if len(given) != 1:
                 raise HostError(f"body: expected one of raw and json, found {'both' if given else 'none'}")
-            self._body = body.text("raw") if given == ["raw"] else _Args(body.members["json"]).members
-        self._expect = None if args.members.get("expect") is None else _Args(args.members["expect"]).members
+            self._body = body.text("raw") if given == ["raw"] else _Args(body.members["json"], "body.json").members
+        self._expect = None if args.members.get("expect") is None else _Args(args.members["expect"], "expect").members
         self._seconds = args.timeout()
+        self._fields = list(self._checked_fields())
+
+    def _checked_fields(self) -> Iterator[Mapping[str, object]]:
+        """Yield `expect.body.fields`. Raises HostError for members of a wrong type, as mcpchecker does."""
+        expected = _Args((self._expect or {}).get("body"), "expect.body")
+        expected.text("match")
+        fields = expected.members.get("fields") or []
+        if not isinstance(fields, list):
+            raise HostError(f"expect.body.fields: expected a list, found {cut(json.dumps(fields), 60)}")
+        for index, item in enumerate(fields):
+            field = _Args(item, f"expect.body.fields[{index}]")
+            for name in ("path", "type", "match"):
+                field.text(name)
+            yield field.members
 
     def run(self, context: StepContext) -> StepResult:
-        import json
-
         try:
             sources = context.sources()
             url, method = (each.fill(context.environ, sources) for each in (self._url, self._method))
@@ -425,7 +444,7 @@ class HttpStep:
         if self._expect is None:
             text = "request completed (no expectations defined)"
             return StepResult(self.spec.phase, self.spec.name, success=True, message=text)
-        problems = list(_response_problems(self._expect, status, body, context.deadline))
+        problems = list(_response_problems(self._expect, self._fields, status, body, context.deadline))
         return StepResult(
             self.spec.phase,
             self.spec.name,
@@ -476,9 +495,9 @@ def _request(
     return found[0]
 
 
-def _response_problems(expect: Mapping[str, object], status: int, body: bytes, deadline: Deadline) -> Iterator[str]:
-    import json
-
+def _response_problems(
+    expect: Mapping[str, object], fields: list[Mapping[str, object]], status: int, body: bytes, deadline: Deadline
+) -> Iterator[str]:
     if expect.get("status") and expect["status"] != status:
         yield f"expected status code {expect['status']}, got {status}"
     wanted = _Args(expect.get("body")).members
@@ -487,11 +506,10 @@ def _response_problems(expect: Mapping[str, object], status: int, body: bytes, d
         yield from _match_problems(
             pattern, body.decode("utf-8", "replace"), f"body did not match {pattern!r}", deadline
         )
-    fields = wanted.get("fields")
-    if not isinstance(fields, list) or not fields:
+    if not fields:
         return
     if not body:
-        yield "response body is empty but field assertions were specified"
+        yield "expected a JSON body, got an empty response"
         return
     try:
         parsed = json.loads(body)
@@ -499,7 +517,7 @@ def _response_problems(expect: Mapping[str, object], status: int, body: bytes, d
         yield f"failed to parse response body as JSON: {error}"
         return
     for each in fields:
-        yield from _field_problems(_Args(each).members, parsed, deadline)
+        yield from _field_problems(each, parsed, deadline)
 
 
 def _match_problems(pattern: str, text: str, problem: str, deadline: Deadline) -> Iterator[str]:
