@@ -65,7 +65,7 @@ def main() -> int:
 def run_eval(_: Path) -> bool:
     """Record an eval with its model, agent, extension and service, and replay it without model and service."""
     folder = HERE / "booking"
-    host = f"python -m docs.examples.run_task {folder}/eval.yaml"
+    host = f"ext-host run {folder}/eval.yaml"
     copy_booking(folder, SCRIPTS / "ext-http")
     with servers(folder):
         recorded = show(f"ext-recorder run --wrap {folder}/eval.yaml {HERE}/eval -- {host}")

@@ -219,7 +219,10 @@ def run_command(
     report = TextReport(out, verbose=verbose, quiet=quiet, terminal=terminal, colour=colour)
     found = []
     for spec in evals_of(files):
-        agent = agent_of(agent_text, spec.mcp_servers(), options["permissions"]) if agent_text is not None else None
+        agent = None
+        if agent_text is not None:
+            servers = spec.mcp_servers() if agent_text.partition(":")[0] in {"file", "acp"} else ()
+            agent = agent_of(agent_text, servers, options["permissions"])
         if agent_command:
             agent = _with_command(agent, agent_command)
         found.append(

@@ -94,6 +94,8 @@ class CommandAgent:
         self._command = command
 
     def check(self) -> str:
+        if ".Prompt" in self._command and "{{" in self._command:
+            return 'the agent is a shell command, which gets the prompt as "$1": write this in place of {{ .Prompt }}'
         return _check_shell()
 
     def run(
@@ -213,7 +215,7 @@ def agent_of(text: str, servers: Sequence[McpServer] = (), permissions: str = "a
 
 def agent_of_eval(ref: AgentRef, servers: Sequence[McpServer], permissions: str = "allow") -> Agent:
     """Return the agent of an eval. Raises HostError for a builtin one, FileError."""
-    if ref.path is None:
+    if ref.type != "file" or ref.path is None:
         raise HostError(f"the agent {ref.type} is run by mcpchecker only; choose another with --agent")
     return _agent_of_file(read_agent(ref.path), servers, permissions)
 

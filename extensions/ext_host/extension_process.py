@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, cast
 from ext_sdk.core.process.child import ProcessError
 from ext_sdk.core.process.output import Output, Pump
 from ext_sdk.core.process.spawner import Command
-from ext_sdk.core.text import cut
+from ext_sdk.core.text import cut, suggest
 from ext_sdk.wire import FRAMINGS, Answer, Connection, Junk, Malformed, Notification, Request, RpcError
 
 from .commands import SPAWNER
@@ -41,7 +41,7 @@ PROTOCOL_VERSION = "0.0.1"
 START_SECONDS = 60.0  # for the response to initialize
 SHUTDOWN_SECONDS = 5.0  # for the response to shutdown, and then for the exit
 LONGEST_LINE = 64 * 1024 * 1024  # bytes of a message; mcpchecker reads 65,535
-STDERR_BYTES = 64 * 1024
+VALUES_HOST = "EXT_VALUES_HOST"  # variable of ext_sdk that names the host, if it is not the parent process
 TICK = 0.05  # seconds between two checks for a cancellation
 PATHS = ("./", "../", "/", "~/", "file://")  # beginnings of packages that are paths
 
@@ -281,11 +281,15 @@ class Extensions:
         self._starting: dict[str, threading.Lock] = {}
         self._running: dict[str, Extension] = {}
 
-    def has(self, requirement: Requirement) -> bool:
-        """Return True if the eval has an extension or an MCP server. Raises FileError."""
-        if requirement.kind == "extension":
-            return self._spec.extension(requirement.name) is not None
-        return any(server.name == requirement.name for server in self._spec.mcp_servers())
+    def missing(self, requirement: Requirement) -> str:
+        """Return that the eval does not have an extension or MCP server; "" if it does. Raises FileError."""
+        name = requirement.name
+        known = list(self._spec.extensions)
+        if requirement.kind == "mcpServer":
+            known = [server.name for server in self._spec.mcp_servers()]
+        elif self._spec.extension(name):
+            return ""
+        return "" if name in known else f"the eval has no {requirement.kind} {name!r}; {suggest(name, known)}"
 
     def argv(self, extension: ExtensionSpec) -> list[str]:
         """Return the command line of an extension. Raises HostError if it has no program."""
@@ -336,7 +340,9 @@ class Extensions:
             config = _filled(spec.config, self._environ)
         except TemplateError as error:
             raise HostError(f"extension {spec.name}: {error}") from None
-        extension = Extension(spec.name, self.argv(spec), {**self._environ, **cast("dict[str, str]", env)})
+        # Extensions with the same value share the outputs that they keep; their parents are different supervisors.
+        shared = {VALUES_HOST: f"ext-host-{os.getpid()}-{id(self)}"}
+        extension = Extension(spec.name, self.argv(spec), {**self._environ, **shared, **cast("dict[str, str]", env)})
         try:
             extension.initialize(cast("Mapping[str, object] | None", config), deadline)
         except HostError:

@@ -54,7 +54,7 @@ def step_lines(step: StepResult) -> Iterator[tuple[str, str]]:
         yield f"{step.phase:8} {VERDICTS[status]:7}", lines[0]
     else:
         lines = (step.message or step.error).strip().splitlines() or [""]
-        yield f"{step.phase:8} {VERDICTS[status]:7}", f"{step.name:28} {lines[0]}".rstrip()
+        yield f"{step.phase:8} {VERDICTS[status]:7}", f"{step.name:29} {lines[0]}".rstrip()
         if not step.success and step.error != step.message and step.message:
             lines += step.error.strip().splitlines()
     yield from ((_INDENT[:16], line) for line in lines[1:])

@@ -424,19 +424,19 @@ class _Trial:
             except HostError as error:
                 return self._end("error", str(error), deadline)
             setup = self._phase("setup", steps["setup"], deadline, self._outputs)
-            if setup.error and not stopped.is_set():
-                # As in mcpchecker, whose cleanup begins after a setup that was performed to its end.
-                return self._end("error", f"setup ended early, and cleanup did not run: {setup.error}", deadline)
-            status: Status = "cancelled"
-            reason = ""
             if not setup.error:
-                status, reason = self._work(prompt, steps["verify"], deadline, stack)
+                result = self._end(*self._work(prompt, steps["verify"], deadline, stack), deadline)
+            else:
+                result = self._end("error", f"setup ended early: {setup.error}", deadline)
+                if result.status != "cancelled":  # as in mcpchecker, which leaves what such a setup has created
+                    return replace(result, reason=f"{result.reason}\ncleanup did not run, because setup ended early")
             timeout = self._cleanup_timeout
             limit = Deadline(timeout.seconds if timeout else None, cleanup_stopped)
             self._phase("cleanup", steps["cleanup"], limit, dict(self._outputs))
-            return self._end(status, reason, deadline)
+            return result
 
     def _end(self, status: Status, reason: str, deadline: Deadline) -> TrialResult:
+        """Return the result. Its phases are complete when the trial ends."""
         timed_out = False
         if status != "passed" and deadline.stopped.is_set():
             status, reason = "cancelled", "cancelled"
@@ -469,8 +469,8 @@ class _Trial:
                 lambda text: self._emit(kind="agent_output", phase="agent", message=text),
                 deadline,
             )
-        except HostError as error:
-            return "error", f"the agent could not be started: {error}"
+        except HostError as failure:
+            return "error", f"the agent could not be started: {failure}"
         stack.callback(agent.close)
         self._result = replace(self._result, prompt=prompt, agent=agent, agent_seconds=time.monotonic() - began)
         error = f"the agent failed: {agent.error}" if agent.error else ""
@@ -480,7 +480,7 @@ class _Trial:
         self._emit(kind="step", phase="agent", status=status, message=error or agent.output, seconds=seconds, step=step)
         if error:
             end = agent.output.strip()[-_EXCERPT:]
-            return "failed", f"{error}; its output ends with:\n{end}" if end else f"{error}; it wrote no output"
+            return "failed", f"{error}\n{end}".strip()
         result = self._phase("verify", verify, deadline, {}, (prompt, agent.output))
         if result.error:
             return "error" if result.broken else "failed", f"verification failed: {result.error}"

@@ -210,8 +210,8 @@ def _requirement_problems(task: TaskFile, extensions: Extensions) -> Iterator[Pr
             text = f"the name {each.alias!r} is used twice; set `as`"
         elif "." in each.alias:
             text = f"expected a name without dots, found {each.alias!r}"
-        elif not extensions.has(each):
-            text = f"the eval has no {each.kind} {each.name!r}"
+        else:
+            text = extensions.missing(each)
         seen.add(each.alias)
         if text:
             yield task.document.problem(each.at, f"{shown(each.at)}: {text}")

@@ -107,7 +107,7 @@ def measure_eval(bench: Bench) -> Series:
     for file in folder.rglob("*.*"):
         text = file.read_text().replace("18644", str(model)).replace("18645", str(trips))
         file.write_text(text.replace("SECONDS = 0.5", f"SECONDS = {bench.scale.think_s}"))
-    client = [bench.programs.python, "-m", "docs.examples.run_task", str(folder / "eval.yaml")]
+    client = [bench.programs.python, "-m", "ext_host", "run", str(folder / "eval.yaml")]
     wrap = ["--wrap", str(folder / "eval.yaml")]
 
     def seconds(*mode: str) -> Mapping[str, float]:

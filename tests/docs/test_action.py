@@ -23,7 +23,7 @@ BIN = Path(sys.executable).parent
 WITH_PROGRAMS = {"PATH": os.pathsep.join([str(BIN), os.environ["PATH"]])}
 LIMIT_SECONDS = 120
 EXPRESSION = re.compile(r"\$\{\{ *(.*?) *\}\}")
-HOST = "python -m docs.examples.run_task my-eval/eval.yaml"
+HOST = "ext-host run my-eval/eval.yaml"
 
 
 def workflow() -> str:

@@ -1,4 +1,4 @@
-"""The tasks of docs/examples/tasks, run by the host among the examples with the agents in their folders."""
+"""The tasks of docs/examples/tasks, run by ext-host with the agents in their folders."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from tests.support.paths import ROOT
 
 TASKS = ROOT / "docs" / "examples" / "tasks"
 EXPECT = re.compile(r"^# expect (?P<step>[\w.-]+): (?P<text>.+)$", re.MULTILINE)
+AGENT = 'sh "$EXT_HOST_TASK_FOLDER/{}" "$1"'
 LIMIT_SECONDS = 400
 
 
@@ -86,7 +87,7 @@ class ExampleTask:
             link.unlink(missing_ok=True)
             link.symlink_to(Path(sys.executable).parent / f"ext-{name}")
         done = subprocess.run(
-            [sys.executable, "-m", "docs.examples.run_task", str(folder / "eval.yaml"), "--script", script],
+            [sys.executable, "-m", "ext_host", "run", str(folder / "eval.yaml"), "--agent", AGENT.format(script)],
             cwd=ROOT,
             env=os.environ | {"no_proxy": "*"} | env,
             capture_output=True,
@@ -95,7 +96,7 @@ class ExampleTask:
             timeout=LIMIT_SECONDS,
         )
         assert "Traceback" not in done.stderr, done.stderr
-        assert done.stdout.endswith(f"{self.name}\n"), done.stdout + done.stderr
+        assert f"  {self.name}\n" in done.stdout, done.stdout + done.stderr
         return done.returncode, steps(done.stdout)
 
     def check(self, folder: Path, env: dict[str, str]) -> None:

@@ -1,4 +1,4 @@
-"""The example eval of README: what mcpchecker demands of its files; its tasks, run by the host among the examples."""
+"""The example eval of README: what mcpchecker demands of its files; its tasks, run by ext-host."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ TASKS = sorted(EVAL.glob("*/task.yaml"))
 RECORDER = (sys.executable, "-P", "-m", "ext_recorder")
 LIMIT_SECONDS = 120
 IDLE = "echo I did nothing"
+SCRIPT = 'sh "$EXT_HOST_TASK_FOLDER/agent.sh" "$1"'
 PHASES = ("setup", "verify", "cleanup")
 # An extension whose operation `run` ends with an error of the protocol, and whose other operations succeed.
 FAULTY = """
@@ -134,16 +135,16 @@ class Folder:
         (self.path / name).write_text(text.replace(old, new))
 
     def faulty(self) -> str:
-        """Return the argument that replaces ext-shell by FAULTY."""
+        """Return the option that replaces ext-shell by FAULTY."""
         (self.path / "faulty.py").write_text(FAULTY)
         program, manifest = self.path / "faulty", ROOT / "extensions" / "ext_shell" / "manifest.json"
         program.write_text(f"#!/bin/sh\nexec '{sys.executable}' '{self.path}/faulty.py' '{manifest}'\n")
         program.chmod(0o755)
-        return f"shell={program}"
+        return f"--extension=shell='{program}'"
 
     def run(self, pattern: str, *args: str) -> Done:
         done = subprocess.run(
-            [sys.executable, "-m", "docs.examples.run_task", str(self.path / "eval.yaml"), "--run", pattern, *args],
+            [sys.executable, "-m", "ext_host", "run", str(self.path / "eval.yaml"), "--run", pattern, *args],
             cwd=ROOT,
             env=os.environ | {"SHELL": "/bin/sh", "KUBECONFIG": "/nonexistent", "no_proxy": "*"},
             capture_output=True,
@@ -214,10 +215,11 @@ def test_steps_that_the_manifest_does_not_allow_are_all_reported_before_the_firs
     ):
         folder.change("fix-the-greeting/task.yaml", f"  {phase}:\n", f"  {phase}:\n    - {step}\n")
     done = folder.run("fix-the-greeting")
-    assert (done.code, [verdict for _, verdict, _ in done.verdicts]) == (1, ["ERROR"] * 3)
+    assert (done.code, done.verdicts) == (1, [])
     assert "'comand' was unexpected" in done.told
-    assert "no such operation; there are assert-agent," in done.told
-    assert "requires no extension 'script'" in done.told
+    assert "extension shell has no operation 'rum'; did you mean 'run'?" in done.told
+    assert "spec.cleanup[0].script: expected one of file and inline, found none" in done.told
+    assert f"{folder.path}/fix-the-greeting/task.yaml:" in done.told
 
 
 def test_an_error_of_the_protocol_ends_the_checks_and_the_cleanup_but_not_one_the_other(folder: Folder) -> None:
@@ -230,7 +232,7 @@ def test_a_prompt_with_another_brace_or_an_unknown_output_is_passed_on_as_it_is(
     reference = "{steps.shell.write-file.path}"
     for more in ("{x}", "{steps.shell.write-file.nothing}"):
         folder.change("fix-the-greeting/task.yaml", reference, f"{more} {reference}")
-        done = folder.run("fix-the-greeting", "--agent", "cat <<'END'\n{{ .Prompt }}\nEND\n")
+        done = folder.run("fix-the-greeting", "--agent", 'echo "$1"')
         assert f"The program {more} {reference} misspells" in done.told
         folder.change("fix-the-greeting/task.yaml", f"{more} {reference}", reference)
 
@@ -247,21 +249,21 @@ def test_config_and_env_of_the_eval_reach_the_extension(folder: Folder, monkeypa
 
 def test_a_script_in_the_folder_of_the_task_is_the_agent_until_the_limit_of_the_task(folder: Folder) -> None:
     (folder.path / "fix-the-greeting" / "agent.sh").write_text('echo "got: $1"')
-    done = folder.run("fix-the-greeting", "--script", "agent.sh")
+    done = folder.run("fix-the-greeting", "--agent", SCRIPT)
     assert f"got: The program {folder.path}/fix-the-greeting/repo/greet.py misspells" in done.told
     assert done.told.endswith("task     FAILED  fix-the-greeting\n")
-    folder.change("fix-the-greeting/task.yaml", "  setup:\n", "  limits: {timeout: 500ms}\n  setup:\n")
+    folder.change("fix-the-greeting/task.yaml", "  setup:\n", "  limits: {timeout: 3s}\n  setup:\n")
     (folder.path / "fix-the-greeting" / "agent.sh").write_text("sleep 1000 & wait")
-    done = folder.run("fix-the-greeting", "--script", "agent.sh")
+    done = folder.run("fix-the-greeting", "--agent", SCRIPT)
     assert [tuple(each[:2]) for each in done.verdicts] == [("setup", "ok"), ("agent", "FAILED"), ("cleanup", "ok")]
-    assert "limits.timeout" in done.told
+    assert "the task exceeded its limit of 3s: the agent failed: stopped after" in done.told
 
 
 def test_tasks_are_selected_by_labels_and_prompts_may_be_files(folder: Folder) -> None:
     folder.change(
         "eval.yaml", '- glob: "*/task.yaml"', "- {path: fix-the-greeting/task.yaml, labelSelector: {easy: x}}"
     )
-    assert "no task of the eval matches" in folder.run(".").errors
+    assert "no task matches name '.'" in folder.run(".").errors
     folder.change("fix-the-greeting/task.yaml", "metadata:\n", "metadata:\n  labels: {easy: x, other: y}\n")
     folder.change("fix-the-greeting/task.yaml", "    inline: The program", "    file: prompt.txt\n#")
     (folder.path / "fix-the-greeting" / "prompt.txt").write_text("Fix it.")
@@ -305,30 +307,32 @@ def test_the_task_on_a_cluster_runs_on_its_recorded_session_without_one(folder: 
         ("shim", "--mode", "none", "--ignore", "/params/context", str(shim), str(cassette)),
     ):
         subprocess.run([*RECORDER, *command], check=True, capture_output=True, timeout=LIMIT_SECONDS)
-    done = folder.run("create-pod", "--agent", "echo made", f"kubernetes={shim}")
+    done = folder.run("create-pod", "--agent", "echo made", f"--extension=kubernetes='{shim}'")
     assert done.code == 0, done.told
     assert [verdict for _, verdict, *_ in done.verdicts] == ["ok"] * 7
 
 
-def test_what_cannot_be_run_is_told_in_a_line(folder: Folder) -> None:
-    for pattern, programs, says in (
-        ("no-such-task", (), "no task of the eval matches 'no-such-task'"),
-        ("greeting", ("shell=no-such-program",), "No such file or directory: 'no-such-program'"),
+def test_what_prevents_a_run_is_reported_before_it_starts(folder: Folder) -> None:
+    for pattern, programs, text in (
+        ("no-such-task", (), "no task matches name 'no-such-task'"),
+        (
+            "greeting",
+            ("--extension=shell=no-such-program",),
+            "extension shell: cannot find its program 'no-such-program'",
+        ),
     ):
         done = folder.run(pattern, *programs)
-        assert (done.code, done.told) == (1, "")
-        assert says in done.errors
+        assert (done.code, done.told) == (2, "")
+        assert text in done.errors
+        assert done.errors.startswith(f"ext-host: {folder.path}/eval.yaml:")
         assert done.errors.count("\n") == 1
-    folder.change("fix-the-greeting/task.yaml", "  setup:\n", "  setup: [}\n")
-    errors = folder.run("greeting").errors
-    assert errors.startswith(f"{folder.path}/fix-the-greeting/task.yaml: expected YAML: ")
-    assert "<unicode string>" not in errors
-    folder.change("fix-the-greeting/task.yaml", "  setup: [}\n", "  setup:\n")
     folder.change("eval.yaml", "type: file", "type: builtin.claude-code")
     assert "the agent builtin.claude-code is run by mcpchecker only" in folder.run("greeting").errors
     folder.change("eval.yaml", "type: builtin.claude-code", "type: file")
     folder.change("eval.yaml", "    shell:\n", "    shall:\n")
-    assert (
-        "expected 'shell': a key of the eval or a task, an extension of the eval, or a variable of"
-        in folder.run("greeting").errors
-    )
+    done = folder.run("greeting")
+    assert done.code == 1
+    assert "spec.requires[0]: the eval has no extension 'shell'; did you mean 'shall'?" in done.told
+    folder.change("fix-the-greeting/task.yaml", "  setup:\n", "  setup: [}\n")
+    errors = folder.run("greeting").errors
+    assert errors.startswith(f"ext-host: {folder.path}/fix-the-greeting/task.yaml:8:11: expected YAML: ")
