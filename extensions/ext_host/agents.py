@@ -171,7 +171,8 @@ def run_agent(
     """Run a command as the agent; its output is the result. Raises HostError if it cannot be started."""
     commands = Commands()
     end = commands.run(argv, env=environ, folder=workdir, deadline=deadline, stdin=stdin, on_output=on_output)
-    return AgentResult(end.output.text, end.failure, close=commands.close)
+    error = f"the agent failed: {end.failure}" if end.failure else ""
+    return AgentResult(end.output.text, error, close=commands.close)
 
 
 def agent_of(text: str, servers: Sequence[McpServer] = (), permissions: str = "allow") -> Agent:

@@ -473,7 +473,7 @@ class _Trial:
             return "error", f"the agent could not be started: {failure}"
         stack.callback(agent.close)
         self._result = replace(self._result, prompt=prompt, agent=agent, agent_seconds=time.monotonic() - began)
-        error = f"the agent failed: {agent.error}" if agent.error else ""
+        error = agent.error
         seconds = self._result.agent_seconds
         step = StepResult("agent", "agent", not error, agent.output, error, seconds=seconds)
         status: Status = "passed" if step.success else "failed"
