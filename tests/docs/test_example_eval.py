@@ -117,7 +117,7 @@ class Done(NamedTuple):
     @property
     def verdicts(self) -> list[tuple[str, ...]]:
         """(phase, verdict, step) of each step, and ("agent", verdict)."""
-        lines = [line.split() for line in self.told.splitlines() if not line.startswith((" ", "task "))]
+        lines = [line.split() for line in self.told.splitlines() if line.startswith((*PHASES, "agent"))]
         return [tuple(words[: 2 if words[0] == "agent" else 3]) for words in lines]
 
 
@@ -251,7 +251,7 @@ def test_a_script_in_the_folder_of_the_task_is_the_agent_until_the_limit_of_the_
     (folder.path / "fix-the-greeting" / "agent.sh").write_text('echo "got: $1"')
     done = folder.run("fix-the-greeting", "--agent", SCRIPT)
     assert f"got: The program {folder.path}/fix-the-greeting/repo/greet.py misspells" in done.told
-    assert done.told.endswith("task     FAILED  fix-the-greeting\n")
+    assert "task     FAILED  fix-the-greeting\n" in done.told
     folder.change("fix-the-greeting/task.yaml", "  setup:\n", "  limits: {timeout: 3s}\n  setup:\n")
     (folder.path / "fix-the-greeting" / "agent.sh").write_text("sleep 1000 & wait")
     done = folder.run("fix-the-greeting", "--agent", SCRIPT)

@@ -56,7 +56,7 @@ def test_lines_of_tasks_that_run_at_the_same_time_are_not_mixed() -> None:
 def test_a_failed_task_has_its_reason_and_a_quiet_report_has_only_that() -> None:
     events = [event("task_start"), step(1, "shell.run", error="expected 1\nfound 2"), complete(1, "failed", "found\n2")]
     assert text_of(*events) == (
-        "verify   FAILED  shell.run                    expected 1\n"
+        "verify   FAILED  shell.run                     expected 1\n"
         "                 found 2\n"
         "task     FAILED  task-1\n"
         "                 found\n"
