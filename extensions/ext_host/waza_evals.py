@@ -13,6 +13,7 @@ import tempfile
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -76,12 +77,14 @@ class Request:
         agent: chosen by `executor`; None for that of the eval.
         model: for the variable WAZA_MODEL; "" for that of the eval.
         context: folder of files for the tasks; None for that of the eval.
+        programs: command lines of extensions by name, in place of their packages.
         parallel: tasks of mcpchecker with `parallel: true` that run at the same time.
     """
 
     agent: Agent | None = None
     model: str = ""
     context: Path | None = None
+    programs: Mapping[str, str] = field(default_factory=dict)
     parallel: int = 1
 
 
@@ -182,6 +185,22 @@ def find_evals(folder: Path) -> list[Path]:
                 if len(found) == MOST_EVALS:
                     return found
     return found
+
+
+def names_of(path: Path) -> Fields:
+    """Return name, skill and version of an eval; of one that is not valid, those that it has, and a name."""
+    try:
+        found = open_eval(path)
+    except EvalNotFound:
+        return {"name": path.absolute().parent.name}
+    except FileError:
+        names: Fields = {"name": path.absolute().parent.name}
+        with suppress(FileError):
+            document = Document.read(path)
+            given = {name: document.get((name,)) for name in ("name", "skill", "version")}
+            names |= {name: value for name, value in given.items() if value and isinstance(value, str)}
+        return names
+    return {"name": found.name, "skill": found.skill, "version": found.version}
 
 
 def _is_eval(path: Path) -> bool:
@@ -287,7 +306,7 @@ class CheckerEval:
             "parallel": any(task.parallel for task in tasks),
         }
         if limit:
-            config["timeout_seconds"] = limit.seconds
+            config["timeout_seconds"] = int(limit.seconds) if limit.seconds.is_integer() else limit.seconds
         if self._spec.agent and self._spec.agent.model:
             config["model"] = self._spec.agent.model
         return config
@@ -321,7 +340,8 @@ class CheckerEval:
         )
 
     def problems(self) -> list[str]:
-        return [] if select(self._spec) else ["no task is selected by config.taskSets"]
+        has_tasks = select(self._spec) or any(each.source for each in self._spec.task_sets)
+        return [] if has_tasks else ["config.taskSets: no task is selected"]
 
     def run(self, request: Request, on_event: Callable[[Event], None]) -> Run:
         return _CheckerRun(self._spec, request, on_event, [task.id for task in self.tasks()])
@@ -335,7 +355,12 @@ class _CheckerRun:
     """
 
     def __init__(self, spec: EvalFile, request: Request, on_event: Callable[[Event], None], ids: Sequence[str]) -> None:
-        options = RunOptions(agent=request.agent, environ=_environment(request.model), parallel=request.parallel)
+        options = RunOptions(
+            agent=request.agent,
+            programs=request.programs,
+            parallel=request.parallel,
+            environ=_environment(request.model),
+        )
         self._run = EvalRun(spec, options, self._on_event)
         self._send = on_event
         self._ids = ids
@@ -348,7 +373,11 @@ class _CheckerRun:
             what = f"the agent {own.type} is run by mcpchecker only" if own else "the eval has no agent"
             text = f"config.agent: {what}; choose another by `executor`: mock, none, or one of the server's --executor"
             return [self._run.spec.problem(("config", "agent"), text)]
-        return self._run.check()
+        # `run` has the option --agent; here it is the parameter `executor`.
+        return [
+            problem._replace(text=problem.text.replace("choose another with --agent", "choose another by `executor`"))
+            for problem in self._run.check()
+        ]
 
     def run(self) -> tuple[Sequence[Outcome], Sequence[str]]:
         if self._request.context:

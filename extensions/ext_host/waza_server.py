@@ -19,7 +19,7 @@ import time
 import uuid
 from collections import OrderedDict
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from ipaddress import ip_address
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -42,11 +42,11 @@ from ext_sdk.core.wire.framing import LineDecoder
 from ext_sdk.core.wire.jsonrpc import ErrorResponse, Notification, Request, Response, encode, parse
 
 from .files import HostError
-from .waza_evals import EvalNotFound, Executors, find_evals, open_eval, problem_text, texts_of
+from .waza_evals import EvalNotFound, Executors, find_evals, names_of, open_eval, problem_text, texts_of
 from .waza_evals import Request as RunRequest
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from ext_sdk.core.wire.errors import Id
     from ext_sdk.core.wire.jsonrpc import Message
@@ -72,6 +72,7 @@ KEPT_RUNS = 200  # whose results run.status returns
 MOST_CLIENTS = 64  # at the same time
 PIPE_BYTES = 4096  # a pipe that polls as writable accepts so many without blocking
 PATIENCE_SECONDS = 60.0  # until a client that does not read is given up
+HURRY_SECONDS = 2.0  # the same while the server ends
 SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 _HTTP = re.compile(rb"[A-Z]+ \S+ HTTP/\d")
 
@@ -169,17 +170,19 @@ class Wakeup:
 class Channel:
     """Output to one client, for all threads: each message is one line.
 
-    A client that has gone, or reads nothing for PATIENCE_SECONDS, gets nothing more.
+    A client that has gone, or reads nothing for `patience` seconds, gets nothing more.
 
     Args:
         wakeup: of the loop that notices this.
 
     Attributes:
         gone: set when nothing can be sent any more.
+        patience: may be changed while a message is sent.
     """
 
     def __init__(self, descriptor: int, wakeup: Wakeup) -> None:
         self.descriptor = descriptor
+        self.patience = PATIENCE_SECONDS
         self.gone = threading.Event()
         self._wakeup = wakeup
         self._lock = threading.Lock()
@@ -190,17 +193,17 @@ class Channel:
         poll = select.poll()
         poll.register(self.descriptor, select.POLLOUT)
         with self._lock:
-            give_up = time.monotonic() + PATIENCE_SECONDS
+            progress = time.monotonic()
             while data and not self.gone.is_set():
                 if poll.poll(500):
                     try:
                         data = data[os.write(self.descriptor, data[:PIPE_BYTES]) :]
-                        give_up = time.monotonic() + PATIENCE_SECONDS
+                        progress = time.monotonic()
                     except BlockingIOError:
                         continue
                     except OSError:
                         self.close()
-                elif time.monotonic() > give_up:
+                elif time.monotonic() > progress + self.patience:
                     self.close()
 
     def close(self) -> None:
@@ -383,11 +386,13 @@ class Options:
 
     Attributes:
         default_executor: of runs whose request names none; "" for that of the eval.
+        programs: command lines of extensions by name, in place of the packages of Eval files.
         parallel: tasks of an Eval file with `parallel: true` that run at the same time.
     """
 
     executors: Executors
     default_executor: str = ""
+    programs: Mapping[str, str] = field(default_factory=dict)
     parallel: int = 1
 
 
@@ -429,12 +434,7 @@ class Service:
             is_folder = False
         if not is_folder:
             raise refusal(NOT_FOUND, path=folder, errors=["no such directory"])
-        evals: list[Fields] = []
-        for path in find_evals(Path(folder)):
-            evals.append({"path": str(path), "name": path.absolute().parent.name})
-            with suppress(HostError, EvalNotFound):  # one that is not valid has its path, and the name of its folder
-                evals[-1] |= _named(open_eval(path))
-        return {"evals": evals}
+        return {"evals": [{"path": str(path)} | names_of(path) for path in find_evals(Path(folder))]}
 
     def _get(self, params: Params) -> Fields:
         path, spec = _opened(params)
@@ -502,6 +502,7 @@ class Service:
                 executors.agent(name) if name else None,
                 model,
                 Path(context).absolute() if context else None,
+                self._options.programs,
                 self._options.parallel,
             )
             run = ServedRun(
@@ -598,6 +599,7 @@ class Client:
     def stop(self) -> None:
         """End the session: cancel its runs. Thread-safe."""
         self._is_stopped = True
+        self.channel.patience = HURRY_SECONDS
         self.wake()
 
     def start(self, ended: Callable[[], None]) -> None:
@@ -828,6 +830,13 @@ def listening(stack: ExitStack, address: str, *, allow_remote: bool) -> list[soc
     help="Executor of requests that name none. Default: the eval's.",
 )
 @click.option(
+    "--extension",
+    "extensions",
+    multiple=True,
+    metavar="NAME=COMMAND",
+    help="Program of an extension, in place of its package in Eval files.",
+)
+@click.option(
     "-p",
     "--parallel",
     default=1,
@@ -836,7 +845,13 @@ def listening(stack: ExitStack, address: str, *, allow_remote: bool) -> list[soc
     help="Number of tasks of a run that run at the same time, of those with `parallel: true`.",
 )
 def command(
-    address: str | None, executors: Sequence[str], default_executor: str, parallel: int, *, allow_remote: bool
+    address: str | None,
+    executors: Sequence[str],
+    default_executor: str,
+    extensions: Sequence[str],
+    parallel: int,
+    *,
+    allow_remote: bool,
 ) -> int:
     """Serve evals to an editor: waza's JSON-RPC protocol, one message a line.
 
@@ -848,13 +863,15 @@ def command(
       ext-host serve --executor copilot-sdk='copilot -p "$1"'   with a program for waza's executor
       ext-host serve --tcp localhost:9000                       for many clients
     """
-    agents = {}
-    for text in executors:
-        name, equals, agent = text.partition("=")
-        if not (name and equals and agent):
-            raise HostError(f"--executor: expected NAME=AGENT, found {text!r}")
-        agents[name] = agent
-    options = Options(Executors(agents), default_executor, parallel)
+    values: dict[str, dict[str, str]] = {}
+    for option, what, texts in (("--executor", "AGENT", executors), ("--extension", "COMMAND", extensions)):
+        values[option] = {}
+        for text in texts:
+            name, equals, value = text.partition("=")
+            if not (name and equals and value):
+                raise HostError(f"{option}: expected NAME={what}, found {text!r}")
+            values[option][name] = value
+    options = Options(Executors(values["--executor"]), default_executor, values["--extension"], parallel)
     if default_executor and (problem := options.executors.problem(default_executor, run=True)):
         raise HostError(f"--default-executor: {problem}")
     if address is None:

@@ -77,7 +77,7 @@ FILES = {
     "waza/eval.yaml": WAZA_EVAL,
     "waza/tasks/greet.yaml": WAZA_TASK,
     "waza/tasks/fail.yaml": FAILING_TASK,
-    "broken/eval.yaml": "description: no name\nconfig: {trials_per_task: 0}\n",
+    "broken/eval.yaml": "skill: broken\nconfig: {trials_per_task: 0}\n",
 }
 
 
@@ -227,7 +227,7 @@ def test_the_example_client_of_the_specification_runs_an_eval(folder: Path) -> N
 def test_evals_and_tasks_of_both_formats_are_described(folder: Path) -> None:
     with serving(folder) as (client, host):
         assert client.result("eval.list", directory=".")["evals"] == [
-            {"path": "broken/eval.yaml", "name": "broken"},
+            {"path": "broken/eval.yaml", "name": "broken", "skill": "broken"},
             {"path": "checker/eval.yaml", "name": "files", "skill": "files", "version": "v1alpha2"},
             {"path": "waza/eval.yaml", "name": "greetings", "skill": "greeter", "version": "1.2"},
         ]
@@ -265,7 +265,6 @@ def test_evals_and_tasks_of_both_formats_are_described(folder: Path) -> None:
             "valid": False,
             "errors": [
                 "Missing required field: name",
-                "Missing required field: skill",
                 "Missing required field: tasks",
                 "config.trials_per_task: expected an integer of at least 1, found 0 (line 2, column 27)",
             ],
@@ -328,6 +327,27 @@ def test_errors_have_the_code_the_message_and_data_that_name_the_cause(folder: P
 
 
 # --- Runs ------------------------------------------------------------------------------------------------------------
+
+
+def test_programs_of_extensions_and_agents_are_chosen_by_the_server(folder: Path) -> None:
+    path = folder / "checker/eval.yaml"
+    path.write_text(
+        path.read_text().replace("type: file, path: agent.yaml", "type: builtin.claude-code")
+        + "  extensions: {shell: {package: github.com/example/ext-shell@v1}}\n"
+    )
+    task = folder / "checker/tasks/write.yaml"
+    task.write_text(task.read_text().replace("spec:\n", "spec:\n  requires: [{extension: shell}]\n"))
+    with serving(folder) as (client, _):
+        data = cast("Message", client.error("eval.run", path="checker/eval.yaml")["data"])
+        assert "choose another by `executor`: mock, none, or one of" in json.dumps(data)
+        data = cast("Message", client.error("eval.run", path="checker/eval.yaml", executor="mock")["data"])
+        assert "`--extension shell=COMMAND`" in json.dumps(data)
+    writer = "w=echo hello > $EXT_HOST_TASK_FOLDER/out.txt"
+    options = ["--extension", f"shell={sys.executable} -m ext_shell", "--executor", writer, "--default-executor", "w"]
+    with serving(folder, *options) as (client, _):
+        run = client.result("eval.run", path="checker/eval.yaml")["runId"]
+        assert cast("Message", client.completed(run)["summary"])["passed"] == 1
+
 
 TRIAL = ["trial_start", "trial_complete"]
 
