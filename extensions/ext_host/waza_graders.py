@@ -6,6 +6,7 @@ can hang the server.
 
 from __future__ import annotations
 
+import ast
 import json
 import sys
 from dataclasses import dataclass
@@ -67,6 +68,7 @@ _LISTS = {
     "regex": ("must_match", "must_not_match"),
     "file": ("must_exist", "must_not_exist"),
 }
+_UNKNOWN = {"tool_calls", "transcript", "errors", "outcome"}  # names of assertions; those of a command are not recorded
 _PATTERNS = {"regex_match", "regex_not_match", "must_match", "must_not_match"}
 _TEXTS = {"file_exists": "path", "program": "command", "script": "script"}  # the member that each of these requires
 
@@ -76,9 +78,17 @@ def unsupported_grader(grader: Grader) -> str:
     kind, reason = grader.type, _UNSUPPORTED.get(grader.type, "")
     if kind == "code" and grader.params.get("language", "python") != "python":
         reason = "assertions are evaluated in Python only"
+    elif kind == "code" and (unknown := sorted(_names(grader.params) & _UNKNOWN)):
+        reason = f"the assertions use {', '.join(unknown)}: only output and duration_ms are known"
     if kind == "behavior" and (others := [name for name in grader.params if name != "max_duration_ms"]):
         reason = f"{', '.join(others)}: {_TOOL_CALLS}"
     return f"the grader {grader.name!r} of type {kind} is not supported: {reason}" if reason else ""
+
+
+def _names(params: Mapping[str, object]) -> set[str]:
+    """Return the names in assertions that are Python. Raises SyntaxError, ValueError."""
+    trees = [ast.parse(text.strip(), mode="eval") for text in _texts(params, "assertions")]
+    return {node.id for tree in trees for node in ast.walk(tree) if isinstance(node, ast.Name)}
 
 
 def grader_problem(grader: Grader) -> str:
@@ -119,6 +129,11 @@ def _lists_problem(kind: str, params: Mapping[str, object]) -> str:
             checks += len(values)
             for wrong in filter(None, map(regex.problem, values if name in _PATTERNS else [])):
                 return f"{kind}: {place}{name}: {wrong}"
+    if kind == "code" and params.get("language", "python") == "python":
+        try:
+            _names(params)
+        except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+            return f"code: assertions: not an expression of Python: {error}"
     return "" if checks else f"{kind}: nothing to check: expected {' or '.join(_LISTS[kind])}"
 
 
@@ -139,7 +154,7 @@ def grade(grader: Grader, attempt: Attempt) -> list[str]:
     """Return the failures of a grader; empty if it passes."""
     try:
         return list(_GRADE[grader.type](grader.params, attempt))
-    except (HostError, OperationFailed, regex.SearchFailed, json_schema.SchemaFailed) as error:
+    except (HostError, OSError, OperationFailed, regex.SearchFailed, json_schema.SchemaFailed, ValueError) as error:
         return [str(error)]
 
 
@@ -228,7 +243,7 @@ def _grade_program(params: Mapping[str, object], attempt: Attempt) -> Iterator[s
 
 
 def _grade_script(params: Mapping[str, object], attempt: Attempt) -> Iterator[str]:
-    stdin = json.dumps({**_context(attempt), "task": {}, "metadata": {}})
+    stdin = json.dumps(_context(attempt))
     failure, output = _run_grader([sys.executable, str(params["script"])], stdin, params, attempt)
     if failure:
         yield f"The script failed: {failure}; its output: {cut(output.strip(), 500)}"
@@ -247,12 +262,12 @@ def _grade_script(params: Mapping[str, object], attempt: Attempt) -> Iterator[st
 _ASSERT = """
 import json, re, sys
 data = json.load(sys.stdin)
-names = {name: data[name] for name in ("output", "outcome", "transcript", "tool_calls", "duration_ms")}
-names |= {f.__name__: f for f in (len, any, all, str, int, float, bool, list, dict)} | {"re": re, "errors": []}
+names = {"output": data["output"], "duration_ms": data["duration_ms"], "re": re}
+names |= {f.__name__: f for f in (len, any, all, str, int, float, bool, list, dict)}
 failures = []
 for text in data["assertions"]:
     try:
-        if not eval(text, {"__builtins__": {}}, names):
+        if not eval(text.strip(), {"__builtins__": {}}, names):
             failures.append(f"Failed: {text}")
     except BaseException as error:
         failures.append(f"Error in {text!r}: {error}")
@@ -271,9 +286,8 @@ def _grade_code(params: Mapping[str, object], attempt: Attempt) -> Iterator[str]
 
 
 def _context(attempt: Attempt) -> Fields:
-    """Return what graders that are programs get, with the names of waza."""
-    milliseconds = round(attempt.seconds * 1000)
-    return {"output": attempt.output, "outcome": {}, "transcript": [], "tool_calls": [], "duration_ms": milliseconds}
+    """Return the input of graders that are programs, with the names of waza."""
+    return {"output": attempt.output, "duration_ms": round(attempt.seconds * 1000)}
 
 
 def _run_grader(argv: Sequence[str], stdin: str, params: Mapping[str, object], attempt: Attempt) -> tuple[str, str]:

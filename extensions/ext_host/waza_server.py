@@ -428,11 +428,7 @@ class Service:
 
     def _list(self, params: Params) -> Fields:
         folder = params.text("directory")
-        try:
-            is_folder = Path(folder).is_dir()
-        except (OSError, ValueError):
-            is_folder = False
-        if not is_folder:
+        if not _is_folder(folder):
             raise refusal(NOT_FOUND, path=folder, errors=["no such directory"])
         return {"evals": [{"path": str(path)} | names_of(path) for path in find_evals(Path(folder))]}
 
@@ -488,8 +484,10 @@ class Service:
         """Start a run: eval.run. Raises RpcError."""
         executor, model = params.optional_text("executor"), params.optional_text("model")
         verbose, context = params.flag("verbose"), params.optional_text("context_dir")
+        if not model.isprintable():
+            raise invalid(f"model: expected a name, found {cut(repr(model), 80)}")
         path, spec = _opened(params)
-        if context and not Path(context).is_dir():
+        if context and not _is_folder(context):
             raise invalid(f"context_dir: expected a folder, found nothing at {context}")
         executors = self._options.executors
         name = executor or self._options.default_executor or spec.executor
@@ -538,6 +536,14 @@ class Service:
             run.status = "cancelled"
             respond({"runId": run.id, "status": run.status})
         run.run.cancel()
+
+
+def _is_folder(path: str) -> bool:
+    """Return True if the path is a folder; False for a text that cannot be a path."""
+    try:
+        return Path(path).is_dir()
+    except (OSError, ValueError):
+        return False
 
 
 def _opened(params: Params) -> tuple[str, Eval]:

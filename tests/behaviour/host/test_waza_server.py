@@ -303,6 +303,8 @@ def test_errors_have_the_code_the_message_and_data_that_name_the_cause(folder: P
         ("eval.run", {"path": eval, "executor": "copilot-sdk"}, -32001, "Validation failed", "--executor copilot-sdk="),
         ("eval.run", {"path": eval, "executor": 1}, -32602, "Invalid params", "executor: expected a text"),
         ("eval.run", {"path": eval, "verbose": "yes"}, -32602, "Invalid params", "verbose: expected true or false"),
+        ("eval.run", {"path": eval, "model": "a\0b"}, -32602, "Invalid params", "model: expected a name"),
+        ("eval.run", {"path": eval, "context_dir": "\0"}, -32602, "Invalid params", "context_dir"),
         ("eval.run", {"path": eval, "context_dir": "none"}, -32602, "Invalid params", "context_dir"),
         ("eval.run", {}, -32602, "Invalid params", "missing required parameter: path"),
         ("task.get", {"path": eval, "taskId": "gret"}, -32602, "Invalid params", "did you mean 'greet'?"),

@@ -52,7 +52,7 @@ def failures(folder: Path, checked: Grader, output: str = OUTPUT, seconds: float
         ),
         (
             grader("code", assertions=["len(output) > 3", "'Deployed' in output and duration_ms == 500"]),
-            grader("code", assertions=["tool_calls", "nothing > 1"]),
+            grader("code", assertions=["not output", "nothing > 1"]),
             "Error in 'nothing > 1': name 'nothing' is not defined",
         ),
         (grader("behavior", max_duration_ms=500), grader("behavior", max_duration_ms=499), "Took 500 ms"),
@@ -109,6 +109,7 @@ def test_a_schema_may_be_a_file_of_the_eval(tmp_path: Path) -> None:
         (grader("text", contains="hello"), "text: expected contains as a list of texts"),
         (grader("regex", must_match=["("]), "regex: must_match: not a regular expression"),
         (grader("file", content_patterns=[{}]), "expected content_patterns as a list of objects with a path"),
+        (grader("code", assertions=["len(output"]), "code: assertions: not an expression of Python: "),
         (grader("program"), "program: expected command, a text"),
         (grader("json_schema"), "json_schema: expected schema, an object, or schema_file"),
         (grader("behavior"), "behavior: expected max_duration_ms"),
@@ -127,6 +128,7 @@ def test_an_invalid_grader_is_refused(wrong: Grader, problem: str) -> None:
         (grader("tool_calls", max_calls=1), "the tool calls of the agent are not recorded"),
         (grader("behavior", max_tool_calls=1), "max_tool_calls: the tool calls"),
         (grader("code", assertions=["1"], language="javascript"), "in Python only"),
+        (grader("code", assertions=["len(errors) == 0 and tool_calls"]), "the assertions use errors, tool_calls: only"),
     ],
 )
 def test_a_valid_grader_that_is_not_supported_is_named(given: Grader, reason: str) -> None:
