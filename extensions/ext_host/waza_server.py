@@ -71,7 +71,7 @@ MOST_RUNS = 64  # at the same time
 KEPT_RUNS = 200  # whose results run.status returns
 MOST_CLIENTS = 64  # at the same time
 PIPE_BYTES = 4096  # a pipe that polls as writable accepts so many without blocking
-PATIENCE_SECONDS = 60.0  # until a client that does not read is given up
+SEND_SECONDS = 60.0  # until a client that does not read is given up
 HURRY_SECONDS = 2.0  # the same while the server ends
 SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 _HTTP = re.compile(rb"[A-Z]+ \S+ HTTP/\d")
@@ -170,19 +170,19 @@ class Wakeup:
 class Channel:
     """Output to one client, for all threads: each message is one line.
 
-    A client that has gone, or reads nothing for `patience` seconds, gets nothing more.
+    A client that has gone, or reads nothing for `timeout` seconds, gets nothing more.
 
     Args:
         wakeup: of the loop that notices this.
 
     Attributes:
         gone: set when nothing can be sent any more.
-        patience: may be changed while a message is sent.
+        timeout: may be changed while a message is sent.
     """
 
     def __init__(self, descriptor: int, wakeup: Wakeup) -> None:
         self.descriptor = descriptor
-        self.patience = PATIENCE_SECONDS
+        self.timeout = SEND_SECONDS
         self.gone = threading.Event()
         self._wakeup = wakeup
         self._lock = threading.Lock()
@@ -203,7 +203,7 @@ class Channel:
                         continue
                     except OSError:
                         self.close()
-                elif time.monotonic() > progress + self.patience:
+                elif time.monotonic() > progress + self.timeout:
                     self.close()
 
     def close(self) -> None:
@@ -605,7 +605,7 @@ class Client:
     def stop(self) -> None:
         """End the session: cancel its runs. Thread-safe."""
         self._is_stopped = True
-        self.channel.patience = HURRY_SECONDS
+        self.channel.timeout = HURRY_SECONDS
         self.wake()
 
     def start(self, ended: Callable[[], None]) -> None:

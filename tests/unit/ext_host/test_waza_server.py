@@ -63,7 +63,7 @@ def test_a_client_that_does_not_read_is_given_up() -> None:
         stack.callback(os.close, writer)
         wakeup = Wakeup(stack)
         channel = Channel(writer, wakeup)
-        channel.patience = 0.0
+        channel.timeout = 0.0
         channel.send(Notification("eval.log", {"message": "x" * 1_000_000}))
         assert channel.gone.is_set()
         assert os.read(wakeup.descriptor, 1) == b"\0"
