@@ -56,6 +56,12 @@ SESSIONS = {
     "pi/tools": _reference("pi", "ndjson", "pi", reference.pi),
     "gassist/search": _reference("gassist", "uint32", "gassist", reference.gassist_shutdown),
     "gassist/notified": _reference("gassist", "uint32", "gassist", reference.gassist_notified),
+    "gassist/greeter": PeerSession(
+        "gassist",
+        "uint32",
+        ("{python}", "docs/examples/greeter.py", "serve", "--protocol", "gassist"),
+        reference.gassist_greeter,
+    ),
     "gassist/like-sdk": _reference("gassist", "uint32", "gassist", reference.gassist_sdk, "--like", "sdk"),
     "waza/runs": _reference("waza", "ndjson", "waza", reference.waza),
     "waza/like-python": _reference("waza", "ndjson", "waza", reference.waza_python, "--like", "python"),

@@ -38,6 +38,7 @@ STEPS = shell_sessions.SESSIONS["shell/eval-task"].steps
 GREETER = Path("docs/examples/greeter.py")
 BOOKING = Path("docs/examples/booking")
 FAILING, OFFLINE = "cassettes/kubernetes/failing.yaml", "cassettes/kubernetes/offline.yaml"
+PLUGIN = "cassettes/gassist/greeter.yaml"
 
 
 def main() -> int:
@@ -47,7 +48,7 @@ def main() -> int:
     workdir.mkdir(parents=True)
     demo_steps = (
         *(run_eval, record_and_replay, display, request_unrecorded, verify, replay_cluster, replay_http),
-        *(serve_tools, serve_evals),
+        *(serve_tools, serve_plugin, serve_evals),
     )
     for number, step in enumerate(demo_steps, 1):
         title = (step.__doc__ or "").partition("\n")[0].rstrip(".")
@@ -146,6 +147,11 @@ def serve_tools(workdir: Path) -> bool:
         refused = host.try_call("tools/call", {"name": "remove", "arguments": {"path": "."}})
         print(f"  remove: {refused}", flush=True)
         return host.end() == 0 and result["success"] is True and isinstance(refused, RpcError)
+
+
+def serve_plugin(_: Path) -> bool:
+    """Serve an extension as a plugin of G-Assist: it sends what was recorded."""
+    return show(f"ext-recorder verify {PLUGIN} -- python {GREETER} serve --protocol gassist") == 0
 
 
 def serve_evals(_: Path) -> bool:

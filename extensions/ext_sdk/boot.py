@@ -295,7 +295,6 @@ def _answer_engine(stdio: Stdio, tools: Tools) -> tuple[bytes, bool, bool]:
     Returns:
         What was received, True at the end of the input, and True if the response was sent.
     """
-    from .core.wire.json_codec import dumps
     from .server.serving import encoded_id, gassist_first_frame, gassist_first_result
 
     received, eof = b"", False
@@ -310,7 +309,7 @@ def _answer_engine(stdio: Stdio, tools: Tools) -> tuple[bytes, bool, bool]:
         return received, eof, False
     if (result := gassist_first_result(request, tools)) is None:
         return received, eof, False
-    response = b'{"jsonrpc":"2.0","id":' + id + b',"result":' + dumps(result).encode() + b"}"
+    response = b'{"jsonrpc":"2.0","id":' + id + b',"result":' + result.encode("utf-8", "backslashreplace") + b"}"
     stdio.write(len(response).to_bytes(4, "big") + response)
     return received, eof, True
 

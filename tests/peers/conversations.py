@@ -289,6 +289,37 @@ def gassist_notified(host: MessageStream, names: Names, folder: Path) -> None:
     host.send({"jsonrpc": "2.0", "method": "shutdown", "params": {}})
 
 
+def gassist_greeter(host: MessageStream, names: Names, _: Path) -> None:
+    """The example extension as a plugin: calls that the user completes or cancels, pings, errors, a shutdown."""
+    host.send(call(names.id(), "initialize", protocol_version="2.0", engine_version=names.name("1.0"), capabilities=[]))
+    assert inside(host.next(), "result")["name"] == "greeter"
+    now = 1_700_000_000 + names.base
+    context = [{"role": "user", "content": names.name("hello")}]
+    for reply, success in (("Ada", True), ("exit", False)):
+        id = names.id()
+        host.send(call(id, "execute", function="greeter_greet", arguments={}, context=context))
+        assert inside(host.next()).items() >= {"request_id": id, "success": True, "keep_session": True}.items()
+        id = names.id()
+        host.send(call(id, "ping", timestamp=now))
+        assert inside(host.next(), "result") == {"timestamp": now}
+        id = names.id()
+        host.send(call(id, "input", content=reply, timestamp=now + 1))
+        assert host.next() == {"jsonrpc": "2.0", "id": id, "result": {"acknowledged": True}}
+        told = host.until(tells("complete", success=success, keep_session=False))
+        assert all(inside(message)["request_id"] == id for message in told)
+        assert len(told) == 1 + success  # the log entry of the operation
+    id = names.id()
+    host.send(call(id, "execute", function="greeter_greet", arguments={"name": "Eve"}))
+    assert inside(host.until(tells("complete"))[-1])["request_id"] == id
+    for function, name in (("greeter_greet", 1), ("greeter_great", "Ada")):
+        id = names.id()
+        host.send(call(id, "execute", function=function, arguments={"name": name}))
+        assert inside(host.until(tells("error"))[0])["request_id"] == id
+    id = names.id()
+    host.send(call(id, "shutdown"))
+    assert host.next() == {"jsonrpc": "2.0", "id": id, "result": {}}
+
+
 def gassist_sdk(host: MessageStream, names: Names, _: Path) -> None:
     """A plugin that never says which call it ends, and does not answer the shutdown."""
     host.send(call(names.id(), "initialize", protocol_version="2.0"))

@@ -8,13 +8,15 @@ from __future__ import annotations
 import os
 import re
 import shlex
-from typing import TYPE_CHECKING, NamedTuple
+import time
+from contextlib import suppress
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 from ext_sdk.core import gevals_spec
 from ext_sdk.core.text import LONGEST_NAME, suggest
-from ext_sdk.core.wire.errors import RpcError
+from ext_sdk.core.wire.errors import MessageError, RpcError
 from ext_sdk.core.wire.framing import FRAMINGS
-from ext_sdk.core.wire.json_codec import dumps
+from ext_sdk.core.wire.json_codec import dumps, loads
 from ext_sdk.core.wire.jsonrpc import Notification, encode
 from ext_sdk.result import InvalidArgs
 
@@ -27,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
-    from ext_sdk.args import Schema
+    from ext_sdk.args import Args, Schema
     from ext_sdk.core.wire.errors import Id
     from ext_sdk.core.wire.frames import Junk
     from ext_sdk.core.wire.jsonrpc import Request
@@ -48,27 +50,33 @@ CODES = {
     gevals_spec.TIMEOUT: TIMEOUT,
 }
 CONFIRMED = ("yes", "y")  # replies that confirm a call
+CANCELLED = ("", "exit", "quit", "done", "cancel")  # replies that end a session; the emulator sends `exit`
+LINGER_SECONDS = 1.0  # after the response to `shutdown`: the emulator drops what a process that has exited has written
 
 
 class Pending(NamedTuple):
-    """Call that the user has to confirm.
+    """Call that waits for a reply of the user.
 
     Attributes:
         function: name of its function.
-        params: those of Server.execute.
+        params: those of Server.execute; `args` is an object.
+        argument: the argument whose value is the reply; "" if the user has to confirm the call.
+        type: type of its value.
     """
 
     function: str
     params: dict[str, object]
+    argument: str = ""
+    type: str = ""
 
 
 class GAssistAdapter(Adapter):
     """Adapter of G-Assist 2.0: `initialize`, `ping`, `execute`, `input`, `shutdown`.
 
     The result of a call is a notification `complete`, as of all SDKs: the emulator shows no text of a response. Log
-    entries become notifications `stream`, which users see; those of level debug become `log`. An operation that may
-    destroy something, and that `--allow` does not name, begins only after the user has confirmed it, in the session
-    that `keep_session` keeps open.
+    entries become notifications `stream`, which users see; those of level debug become `log`. `keep_session` keeps a
+    session open for one reply: the value of an argument that is required and missing, or the confirmation of an
+    operation that may destroy something and that `--allow` does not name.
     """
 
     framing = FRAMING
@@ -81,10 +89,18 @@ class GAssistAdapter(Adapter):
         self._pending: Pending | None = None
         self._answered = False  # `initialize` was, before the server started
         self._compare: Callable[[], str] | None = None
+        self._shut_down = False
 
     def opening(self, initial: InitialIO) -> bytes:
         self._answered, self._compare = initial.manifest_sent, initial.compare
         return b""
+
+    def receive(self, payload: bytes) -> None:
+        if not self._shut_down:
+            super().receive(payload)
+
+    def expired(self) -> None:
+        self.server.finish()
 
     def request(self, request: Request, payload: bytes) -> None:
         params = request.params if isinstance(request.params, dict) else {}
@@ -123,7 +139,7 @@ class GAssistAdapter(Adapter):
             text = f"initialize: unsupported protocol_version {shown(version)}; expected {dumps(GASSIST_VERSION)}"
             raise RpcError(gevals_spec.INVALID_PARAMS, text)
         if not self._answered:
-            self._respond(id, gassist_result(self._tools))
+            self._respond(id, loads(gassist_result(self._tools)))
         self._answered = False
         self.server.warm_up(self._compare)
         self._compare = None
@@ -142,11 +158,8 @@ class GAssistAdapter(Adapter):
             if operation not in self._tools.lines:
                 raise RpcError(gevals_spec.METHOD_NOT_FOUND, self._refusal(function, operation))
             context = {"workdir": self._workdir}
-            call: dict[str, object] = {"operation": operation, "args": arguments, "context": context}
-            if operation in self._tools.withheld:
-                self._ask(id, Pending(function, call))
-            else:
-                self.server.execute(id, call)
+            args = {} if arguments is None else arguments
+            self._begin(id, Pending(function, {"operation": operation, "args": args, "context": context}))
         except RpcError as error:
             self.server.write(self._failed(id, error))
 
@@ -157,20 +170,37 @@ class GAssistAdapter(Adapter):
         served = [name for name, operation in self._functions.items() if operation in self._tools.lines]
         return f"unknown function: {function[:LONGEST_NAME]}; {suggest(function, served)}"
 
-    def _ask(self, id: Id, pending: Pending) -> None:
-        """Ask the user to confirm a call, unless its arguments are refused in any case.
+    def _begin(self, id: Id, call: Pending, *, confirmed: bool = False) -> None:
+        """Begin a call, or ask the user for an argument or a confirmation.
 
         Raises:
-            RpcError: the arguments are refused.
+            RpcError: the arguments are refused, and not because one is missing.
         """
-        call = self.server.session.prepare(pending.params, lambda *_: None)
-        if isinstance(call.args, InvalidArgs):
-            self.server.execute(id, pending.params)
-            return
-        self._pending = pending
-        text = f"{pending.function} {dumps(pending.params['args'] or {})} can change or delete data."
-        data = f"{text} Reply yes to run it; any other reply cancels it."
-        self.server.write(self._complete(id, success=True, data=data, keep_session=True))
+        operation = str(call.params["operation"])
+        try:
+            if confirmed or operation not in self._tools.withheld:
+                self.server.execute(id, call.params)
+                return
+            prepared = self.server.session.prepare(call.params, lambda *_: None)
+        except RpcError as error:
+            args_type = self.server.extension.operations[operation].args_type
+            missing = (
+                missing_argument(args_type, call.params["args"]) if error.code == gevals_spec.INVALID_PARAMS else None
+            )
+            if missing is None:
+                raise
+            name, schema = missing
+            self._pending = Pending(call.function, call.params, name, str(schema["type"]))
+            described = f" ({schema['description']})" if "description" in schema else ""
+            question = f"{error.message}. Reply with the value of {name}{described}, or cancel."
+        else:
+            if isinstance(prepared.args, InvalidArgs):  # it fails without being called
+                self.server.execute(id, call.params)
+                return
+            self._pending = call
+            effect = f"{call.function} {dumps(call.params['args'])} can change or delete data."
+            question = f"{effect} Reply yes to run it; any other reply cancels it."
+        self.server.write(self._complete(id, success=True, data=question, keep_session=True))
 
     def _input(self, id: Id, params: Mapping[str, object]) -> None:
         content, pending = params.get("content"), self._pending
@@ -182,12 +212,21 @@ class GAssistAdapter(Adapter):
             raise RpcError(gevals_spec.INVALID_REQUEST, text)
         self._pending = None
         self._respond(id, {"acknowledged": True})
-        if content.strip().rstrip(".!").lower() not in CONFIRMED:
-            text = f"{pending.function} was not run: the reply was not yes"
+        reply = content.strip().rstrip(".!").lower()
+        if reply in CANCELLED if pending.argument else reply not in CONFIRMED:
+            text = f"{pending.function} was not run: " + ("cancelled" if pending.argument else "the reply was not yes")
             self.server.write(self._complete(id, success=False, data=text))
             return
+        call = pending
+        if pending.argument:
+            value: object = content
+            if pending.type != "string":
+                with suppress(MessageError):  # else the operation refuses the text
+                    value = loads(content)
+            args = {**cast("dict[str, object]", pending.params["args"]), pending.argument: value}
+            call = Pending(pending.function, pending.params | {"args": args})
         try:
-            self.server.execute(id, pending.params)
+            self._begin(id, call, confirmed=not pending.argument)
         except RpcError as error:
             self.server.write(self._failed(id, error))
 
@@ -198,7 +237,8 @@ class GAssistAdapter(Adapter):
             text = f"{call.operation.name}: the extension was shut down before the operation ended"
             server.cancel(call.id, self._failed(call.id, RpcError(gevals_spec.OPERATION_FAILED, text)))
         self._respond(id, {})
-        server.finish()
+        self._shut_down = True
+        self.deadline = time.monotonic() + LINGER_SECONDS  # or until the host closes its end
 
     def result(self, call: Call, result: Result) -> bytes:
         data = printable(readable(self.server.limiter.members(result)))
@@ -262,7 +302,7 @@ exec {command}
 README = """\
 # {name}: a plugin for G-Assist
 
-{description}.
+{description}
 
 Written by `{program} export`. Run the same command again after an update. Files that were changed since are not
 overwritten.
@@ -280,7 +320,7 @@ PLUGINS is the folder that contains this one:
     python -m plugin_emulator -d PLUGINS list functions
     python -m plugin_emulator -d PLUGINS exec {function}
 
-Functions:
+If a required argument is missing, the plugin asks for it. `cancel` ends a question.
 
 {functions}
 """
@@ -305,7 +345,9 @@ def exported(extension: Definition, tools: Tools, command: Sequence[str], folder
         "manifestVersion": 1,
         "name": extension.name,
         "version": extension.version,
-        "description": extension.description or f"Operations of {program}",
+        "description": f"{extension.description.rstrip('.')}. Functions of {program}."
+        if extension.description
+        else f"Functions of {program}.",
         "executable": "./launch",
         "persistent": True,
         "protocol_version": GASSIST_VERSION,
@@ -317,13 +359,13 @@ def exported(extension: Definition, tools: Tools, command: Sequence[str], folder
     names = gassist_functions(tools.name, tools.effects)
     rows = [
         f"- `{name}`: {tools.head['summaries'][names[name]]}"
-        + (" Runs when the user has replied `yes`." if names[name] in tools.withheld else "")
+        + (" Runs after a confirmation: reply `yes`." if names[name] in tools.withheld else "")
         for name in map(str, (each["name"] for each in functions))
     ]
     values = {
         "name": extension.name,
         "program": program,
-        "description": str(manifest["description"]).rstrip("."),
+        "description": str(manifest["description"]),
         "command": shlex.join(command),
         "function": functions[0]["name"],
         "functions": "\n".join(rows),
@@ -364,6 +406,27 @@ def plugin_functions(extension: Definition, tools: Tools) -> list[dict[str, obje
             }
         )
     return functions
+
+
+def missing_argument(args_type: type[Args], args: object) -> tuple[str, Schema] | None:
+    """Return the first argument that is required and missing, and its schema; None if none is.
+
+    Of several arguments of which one is required, the first that is a text is missing, because users reply in texts.
+    """
+    import msgspec
+
+    from .schema import object_schema
+
+    if not isinstance(args, dict):
+        return None
+    fields = {field.name: field for field in msgspec.structs.fields(args_type)}
+    names = [field.encode_name for field in fields.values() if field.required and field.encode_name not in args]
+    schemas = cast("dict[str, Schema]", argument_schema(object_schema(args_type))["properties"])
+    for rule in args_type.__alternatives__:
+        options = [fields[field].encode_name for field in rule.fields]
+        if not any(args.get(option) for option in options):
+            names += sorted(options, key=lambda option: schemas[option]["type"] != "string")[:1]
+    return (names[0], schemas[names[0]]) if names else None
 
 
 DEPTH = 2  # of members that a manifest describes: arguments, and their members

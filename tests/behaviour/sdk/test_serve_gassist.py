@@ -188,6 +188,39 @@ def test_input_that_no_call_waits_for_is_refused() -> None:
         assert engine.input("yes")[1] == completed("text: \nlength: 0\nempty: true")
 
 
+def test_an_argument_that_is_required_and_missing_is_asked_for() -> None:
+    with Engine("--allow=log,spill", "--config={}") as engine:
+        missing = "spill: to: this argument is required and was not given. Reply with the value of to, or cancel."
+        assert engine.execute("probe_spill", text="a") == [completed(missing, keep_session=True)]
+        assert engine.input("output")[1:] == [completed("text: a\nshort: short")]
+        engine.execute("probe_spill")
+        (_, error) = engine.input("outpt")  # the value is checked as any other
+        assert (error["method"], error["code"]) == ("error", -32602)
+        for reply in ("cancel", "Exit.", " "):
+            engine.execute("probe_spill")
+            assert engine.input(reply)[1:] == [completed("probe_spill was not run: cancelled", success=False)]
+
+
+def test_of_several_arguments_a_text_is_asked_for_and_a_confirmation_follows(tmp_path: Path) -> None:
+    with Engine("--deny=stop", program=SHELL, cwd=tmp_path) as engine:
+        (question,) = engine.execute("shell_run")
+        assert str(question["data"]).startswith(
+            "run: expected one of command and script, found none. Reply with the value of script (Text for `shell`."
+        )
+        (_, question) = engine.input("echo hi")
+        assert str(question["data"]).startswith('shell_run {"script":"echo hi"} can change or delete data.')
+        line, result = engine.input("yes")[1:]
+        assert line == {"method": "stream", "data": "hi\n"}
+        assert "\nexitCode: 0\nstdout: hi\n" in str(result["data"])
+        (question,) = engine.execute("shell_assert_file")
+        assert engine.input("none.txt")[1]["success"] is False
+        (question,) = engine.execute("shell_write_file", path="a.txt")
+        assert "Reply with the value of content" in str(question["data"])
+        assert '"content":"\\n text"' in str(engine.input("\n text")[1]["data"])
+        assert engine.input("yes")[1]["success"] is True
+        assert (tmp_path / "a.txt").read_text() == "\n text"
+
+
 def test_nothing_is_asked_about_arguments_that_are_refused_in_any_case() -> None:
     with Engine("--allow=log") as engine:
         assert engine.execute("probe_echo", txt="hi")[0]["method"] == "error"
@@ -355,7 +388,7 @@ def test_it_meets_every_clause(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     timeouts = DIALECTS["gassist"].timeouts
     monkeypatch.setattr(DIALECTS["gassist"], "timeouts", dict.fromkeys(timeouts, PATIENCE_S))
     profile = {
-        "function": "probe_log", "arguments": {}, "failing": "probe_spill", "input": "yes",
+        "function": "probe_log", "arguments": {}, "failing": "probe_end_badly", "input": "yes",
         "asking": "probe_echo", "asking-arguments": {"text": "hi"},
     }  # fmt: skip
     command = [*PROBE, "serve", "--protocol", "gassist", "--allow=log,spill"]

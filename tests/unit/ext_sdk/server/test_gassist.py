@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 import ext_sdk
-from ext_sdk.server.gassist import argument_schema, exported
+from ext_sdk.server.gassist import argument_schema, exported, missing_argument
 from ext_sdk.server.mcp import build_tools
 from ext_sdk.server.schema import object_schema
 from ext_sdk.server.serving import Serving, Tools, gassist_functions
@@ -46,6 +46,30 @@ def party(name: str = "party-1") -> ext_sdk.Extension:
     extension.add(ext_sdk.Operation("invite", invite, same_as="send-invitation"))
     extension.add(ext_sdk.Operation("count", invite, read_only=True))
     return extension
+
+
+@pytest.mark.parametrize(
+    ("args", "name", "kind"),
+    [
+        ({}, "guest", "string"),  # or everyone, which is no text
+        ({"guest": "", "everyone": False}, "guest", "string"),
+        ({"guest": "Ada"}, "", ""),
+        ({"everyone": True}, "", ""),
+        ([], "", ""),
+    ],
+)
+def test_a_missing_argument_is_one_that_a_user_can_reply_with(args: object, name: str, kind: str) -> None:
+    missing = missing_argument(Invite, args)
+    assert missing == ((name, {"type": kind, "description": "The guest", "default": ""}) if name else None)
+
+
+def test_a_required_argument_is_missing_whatever_its_type() -> None:
+    class Seat(ext_sdk.Args):
+        number: int
+        at: str = ""
+
+    assert missing_argument(Seat, {"at": "window"}) == ("number", {"type": "integer"})
+    assert missing_argument(Seat, {"number": None}) is None
 
 
 def plugin(command: Sequence[str], folder: Path, *, deny: Sequence[str] = ()) -> dict[str, str]:
@@ -95,7 +119,7 @@ def test_the_manifest_has_the_functions_in_the_form_of_the_emulator_and_in_that_
         "manifestVersion": 1,
         "name": "party-1",
         "version": "1.0.0",
-        "description": "Parties",
+        "description": "Parties. Functions of ext-party-1.",
         "executable": "./launch",
         "persistent": True,
         "protocol_version": "2.0",
@@ -150,7 +174,7 @@ def test_operations_that_are_denied_are_not_functions() -> None:
 
 def test_the_readme_names_the_functions_and_those_that_are_confirmed() -> None:
     text = plugin(["/opt/bin/ext-party-1", "serve", "--protocol", "gassist"], Path("/plugins/party"))["README.md"]
-    assert text.startswith("# party-1: a plugin for G-Assist\n\nParties.\n")
+    assert text.startswith("# party-1: a plugin for G-Assist\n\nParties. Functions of ext-party-1.\n")
     assert "starts the plugin: `/opt/bin/ext-party-1 serve --protocol gassist`" in text
-    assert "\n- `party_1_send_invitation`: Invite guests. Runs when the user has replied `yes`.\n" in text
+    assert "\n- `party_1_send_invitation`: Invite guests. Runs after a confirmation: reply `yes`.\n" in text
     assert "\n- `party_1_count`: Invite guests.\n" in text

@@ -6,7 +6,16 @@ import pytest
 
 from ext_sdk.core.wire.json_codec import dumps, loads
 from ext_sdk.core.wire.jsonrpc import Request
-from ext_sdk.server.serving import Serving, ServingError, Tools, encoded_id, first_result, matches
+from ext_sdk.server.serving import (
+    Serving,
+    ServingError,
+    Tools,
+    encoded_id,
+    first_result,
+    gassist_first_frame,
+    gassist_first_result,
+    matches,
+)
 
 EFFECTS = {
     "get": "read-only",
@@ -154,3 +163,54 @@ def test_usual_ids_are_encoded_without_an_encoder() -> None:
     assert encoded_id(7) == b"7"
     assert encoded_id('a"\ud800') == b'"a\\"\\ud800"'
     assert [encoded_id(id) for id in (None, 1.5, 2**63, "x" * 101)] == [None] * 4
+
+
+# --- G-Assist ---
+
+
+@pytest.mark.parametrize(
+    ("received", "payload"),
+    [
+        (b"", None),
+        (b"\0\0\0", None),
+        (b"\0\0\0\2{", None),
+        (b"\0\0\0\2{}", b"{}"),
+        (b"\0\0\0\2{}\0\0", b"{}"),
+        (b"\0\0\0\0", b""),
+        (b'{"jsonrpc"', b""),  # a line of another protocol, whose first bytes are no length
+    ],
+)
+def test_the_first_frame_is_found(received: bytes, payload: bytes | None) -> None:
+    assert gassist_first_frame(received) == payload
+
+
+def test_over_gassist_operations_are_not_withheld_and_the_commands_are_those_that_are_served() -> None:
+    chosen = Tools("".join(dumps(line) + "\n" for line in [HEAD, *({"name": name} for name in EFFECTS)]).encode())
+    chosen.select(Serving("gassist", deny=["get*"]))
+    assert list(chosen.lines) == ["add", "drop", "drop-all"]
+    assert chosen.withheld == ["drop", "drop-all"]
+    result = gassist_first_result(Request(1, "initialize", {"protocol_version": "2.0"}), chosen)
+    assert loads(str(result)) == {
+        "name": "lamps",
+        "version": "1.0.0",
+        "capabilities": ["streaming", "passthrough"],
+        "description": "Lamps",
+        "protocol_version": "2.0",
+        "commands": [
+            {"name": name, "description": "A sentence."} for name in ("lamps_add", "lamps_drop", "lamps_drop_all")
+        ],
+    }
+
+
+@pytest.mark.parametrize(
+    ("method", "params", "answered"),
+    [
+        ("initialize", None, True),
+        ("initialize", {}, True),
+        ("initialize", {"protocol_version": "1.0"}, False),
+        ("initialize", [], False),
+        ("ping", {}, False),
+    ],
+)
+def test_only_a_valid_initialize_is_answered_at_once(method: str, params: object, answered: bool) -> None:
+    assert (gassist_first_result(Request(1, method, params), tools()) is not None) is answered
