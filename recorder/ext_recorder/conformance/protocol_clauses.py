@@ -168,13 +168,13 @@ class _ChildLinter(Linter):
         self._of_child = self._is_complete = True
         super().end()
 
-    def _find(self, id: str, text: str, pointer: str = "") -> None:
+    def add_finding(self, id: str, text: str, pointer: str = "") -> None:
         if self._of_child:
-            super()._find(id, text, pointer)
+            super().add_finding(id, text, pointer)
 
-    def _check_content(self, event: Data, classified: ClassifiedEvent) -> None:
+    def check_content(self, event: Data, classified: ClassifiedEvent) -> None:
         self.seen.update(name for name in classified.names if name.startswith("<"))
-        super()._check_content(event, classified)
+        super().check_content(event, classified)
 
 
 def _touched(protocol: str, seen: set[str]) -> Iterator[str]:

@@ -232,7 +232,7 @@ class StdioProxy:
         self._status: int | None = None
         self._weight = 0  # of what was left when notes were handed over last
         self._wire = wire = PollSet()
-        wire.watch(signals.fd, POLLIN, self._on_signals)
+        wire.watch(signals.fd, POLLIN, self.on_signals)
         wire.watch(queue.report, POLLIN, self._on_report)
         self.open_streams(child)
 
@@ -311,7 +311,7 @@ class StdioProxy:
                 if sent != len(data) or not data:
                     wire.wrote(stream, data, sent)
             if not ready or (weight > BATCH_BYTES and self._presses(now, weight, len(data))):
-                weight = self._hand_over(weight)
+                weight = self.hand_over(weight)
                 eager = not ready and weight > 0 and not queue.backlog
 
     def _read(self, fd: int, size: int) -> bytes:
@@ -336,7 +336,7 @@ class StdioProxy:
 
     # --- Signals ------------------------------------------------------------------------------------------------------
 
-    def _on_signals(self, _event: int) -> None:
+    def on_signals(self, _event: int) -> None:
         for number, known_to_child in self._signals.take():
             if not self._running:
                 continue
@@ -365,7 +365,7 @@ class StdioProxy:
             self._lingers = False
             write_message(self._stderr, f"a process that the command started writes after its exit; {_UNRECORDED}")
 
-    def _hand_over(self, weight: int) -> int:
+    def hand_over(self, weight: int) -> int:
         """Send notes: the session is idle, or the notes are old or many.
 
         Args:
@@ -377,7 +377,7 @@ class StdioProxy:
         if self._lingers:
             self._tell_unrecorded()
         if self._signals.patience is not None:
-            self._on_signals(0)
+            self.on_signals(0)
         queue = self._queue
         if queue.fresh and not queue.backlog:
             weight = max(weight - queue.flush(), 1)

@@ -128,7 +128,7 @@ class ActionBuffer:
             answers: the message is a response.
         """
         if answers is not self._last and data:
-            self._separate(answers=answers)
+            self.separate(answers=answers)
         self._out.append(data)
         self.size += len(data)
         if self._paced:
@@ -181,7 +181,7 @@ class ActionBuffer:
         self.size = 0
         return actions
 
-    def _separate(self, *, answers: bool) -> None:
+    def separate(self, *, answers: bool) -> None:
         """Separate the next message from the previous ones, which are of the other kind."""
         if self._apart and self._last is not None:
             self._flush()
@@ -190,9 +190,10 @@ class ActionBuffer:
 
     def _flush(self) -> None:
         if self._out:
-            self._write(b"".join(self._out))
+            self.write_out(b"".join(self._out))
             self._out.clear()
 
-    def _write(self, data: bytes, delay: float = 0.0) -> None:
+    def write_out(self, data: bytes, delay: float = 0.0) -> None:
+        """Write bytes to stdout, after a delay in seconds."""
         self._actions.append(Write("out", data, self.after, delay, apart=self._next_apart))
         self._next_apart = False

@@ -239,7 +239,7 @@ class AnyOrderPlayer(Player):
     def start(self) -> None:
         self._running.begin(self._partition.first)
 
-    def _receive_message(self, payload: bytes) -> None:
+    def receive_message(self, payload: bytes) -> None:
         dialect = self._requests.dialect
         seen = scan_id(payload) if dialect.id_only else None
         kind = seen[0] if seen else dialect.classify(payload).kind
@@ -275,13 +275,13 @@ class AnyOrderPlayer(Player):
     def spoiled_calls(self, payload: bytes) -> Spoiled | None:
         return self._running.spoiled(self._requests.dialect.classify(payload), self._partition.asked)
 
-    def _scheduler(self, *, apart: bool) -> Scheduler:
+    def scheduler_of(self, *, apart: bool) -> Scheduler:
         return self._running
 
     def untie(self) -> None:
         self._running.untie()
 
-    def _was_played(self, thread: CallChain) -> bool:
+    def was_played(self, thread: CallChain) -> bool:
         return thread.number < len(self._played) and bool(self._played[thread.number])
 
     def receive_end(self) -> None:
@@ -364,4 +364,4 @@ class AnyOrderPlayer(Player):
             for event in reader:
                 for thread in partition.take(event, reader.line):
                     if thread.origin is not None:
-                        yield thread.origin, self._was_played(thread), thread.number < NEAR
+                        yield thread.origin, self.was_played(thread), thread.number < NEAR

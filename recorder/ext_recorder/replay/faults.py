@@ -306,7 +306,7 @@ class FaultInjector(ActionBuffer):
         if not delay:
             super().out(data, answers=answers)
             return
-        self._separate(answers=answers)
+        self.separate(answers=answers)
         self._flush()
-        self._write(data, delay)
+        self.write_out(data, delay)
         self.size += len(data)

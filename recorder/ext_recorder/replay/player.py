@@ -130,7 +130,7 @@ class Player:
         payload = None if self.more or self.held or self._actions.over else self._decoder.lone(data)
         if payload is not None:
             self._current = data
-            self._receive_message(payload)
+            self.receive_message(payload)
         else:
             self._decoder.receive_data(data)
             self._receive_all()
@@ -155,7 +155,7 @@ class Player:
         if not responses.has_open_calls or self._actions.over or self.waits or len(self._decoder):
             return
         awaited, count = self.awaited_text(), responses.open_calls
-        scheduler = self._scheduler(apart=True)
+        scheduler = self.scheduler_of(apart=True)
         if responses.open_calls < count:
             self.early += 1
             if self.early == 1:
@@ -166,9 +166,9 @@ class Player:
             if call.line not in self._reported_lines:
                 self._reported_lines.add(call.line)
                 text = f"{describe(call.message(self._requests.dialect))} has no response yet"
-                self._report(f"{text}: the recorded host sent {self._cited(cause)} before the response; send that")
+                self._report(f"{text}: the recorded host sent {self.cited(cause)} before the response; send that")
 
-    def _cited(self, item: RecordedRequest) -> str:
+    def cited(self, item: RecordedRequest) -> str:
         """Return a recorded message with its line, as text."""
         return f"{describe(item.message(self._requests.dialect))} ({self._name}:{item.line})"
 
@@ -176,7 +176,7 @@ class Player:
         """Return what the host has to do next, as text; "" in order `any`."""
         return ""
 
-    def _scheduler(self, *, apart: bool) -> Scheduler:
+    def scheduler_of(self, *, apart: bool) -> Scheduler:
         """Return the scheduler of messages that are played again, or outside the recorded order.
 
         Args:
@@ -201,7 +201,7 @@ class Player:
         self._receive_all()
 
     def _receive_all(self) -> None:
-        next_event, receive, actions = self._decoder.next_event, self._receive_message, self._actions
+        next_event, receive, actions = self._decoder.next_event, self.receive_message, self._actions
         while not actions.over and not self.waits and (item := next_event()) is not None:
             self._current = item.wire
             if isinstance(item, Frame):
@@ -239,7 +239,7 @@ class Player:
             wires.append(item.wire)
         return b"".join(wires)
 
-    def _receive_message(self, payload: bytes) -> None:
+    def receive_message(self, payload: bytes) -> None:
         raise NotImplementedError
 
     def receive_junk(self, wire: bytes) -> None:
@@ -386,8 +386,8 @@ class Player:
         if not self.repeats.are_read:
             with self._reader.again() as reader:
                 self.repeats.read(reader, self._requests, self._framing)
-        scheduler = self._scheduler(apart=faulted and self._responses.has_open_calls)
-        thread = self.repeats.find(self._requests, payload, self._was_played)
+        scheduler = self.scheduler_of(apart=faulted and self._responses.has_open_calls)
+        thread = self.repeats.find(self._requests, payload, self.was_played)
         if thread is None:
             return False
         if faulted and thread.origin is not None and scheduler.withdraw(thread.origin.line):
@@ -396,7 +396,7 @@ class Player:
         scheduler.begin(thread)
         return True
 
-    def _was_played(self, thread: CallChain) -> bool:
+    def was_played(self, thread: CallChain) -> bool:
         """Return True if the recorded message that begins this thread has been played."""
         raise NotImplementedError
 

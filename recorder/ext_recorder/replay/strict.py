@@ -219,7 +219,7 @@ class StrictPlayer(Player):
             self._refuse_open()
         return False
 
-    def _receive_message(self, payload: bytes) -> None:
+    def receive_message(self, payload: bytes) -> None:
         due = self._due
         if due and self._requests.accepts(due[-1], payload):
             self._last = due.pop()
@@ -235,7 +235,7 @@ class StrictPlayer(Player):
             pass
         elif line := self._line_ahead(payload):
             self._skip_to(line, payload)
-            self._receive_message(payload)
+            self.receive_message(payload)
         elif self._repeats(payload):
             pass
         else:
@@ -257,7 +257,7 @@ class StrictPlayer(Player):
         return self._apart.spoiled(live, self._asked)
 
     def awaited_text(self) -> str:
-        return self._cited(self._due[-1]) if self._due else self._turn()
+        return self.cited(self._due[-1]) if self._due else self._turn()
 
     def played_early(self) -> frozenset[int]:
         """Return the lines of events that are played outside the recorded order."""
@@ -269,13 +269,13 @@ class StrictPlayer(Player):
         if self._responses.has_open_calls:
             self._refuse_open()
 
-    def _was_played(self, thread: CallChain) -> bool:
+    def was_played(self, thread: CallChain) -> bool:
         item = thread.origin
         if item is None or any(item.line == skipped.line for skipped in self._skipped):
             return False
         return item.line < self._reader.line + (not self._due and self._kept is None)
 
-    def _scheduler(self, *, apart: bool) -> Scheduler:
+    def scheduler_of(self, *, apart: bool) -> Scheduler:
         if apart:
             self._take_apart()
         if self._apart is None:
@@ -294,7 +294,7 @@ class StrictPlayer(Player):
         self._asked |= open_calls.asked
         if not open_calls.threads:
             return
-        scheduler = self._scheduler(apart=False)
+        scheduler = self.scheduler_of(apart=False)
         self._apart_calls.update(thread.origin.line for thread in open_calls.threads if thread.origin is not None)
         scheduler.resume(open_calls.threads, open_calls.upto, self._time)
         if self._due:

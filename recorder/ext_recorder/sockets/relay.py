@@ -182,16 +182,16 @@ class Relay(StdioProxy):
             del self._pending[0]
         self._patience = self._signals.patience
 
-    def _hand_over(self, weight: int) -> int:
+    def hand_over(self, weight: int) -> int:
         if self._pending:
             self._connect()
-        return super()._hand_over(weight)
+        return super().hand_over(weight)
 
     # --- The end ------------------------------------------------------------------------------------------------------
 
-    def _on_signals(self, event: int) -> None:
+    def on_signals(self, event: int) -> None:
         if self._server is not None:
-            super()._on_signals(event)
+            super().on_signals(event)
             return
         for number, _ in self._signals.take():
             if number in _ENDING:

@@ -361,7 +361,7 @@ class Linter:
                 if isinstance(item, Frame):
                     self._message(event, self._dialect.classify(item.payload))
                 elif event.kind == "out" and self._rules.junk and not item.wire.isspace():
-                    self._find(self._rules.junk, f"expected a message, found {item.wire[:_BYTES_SHOWN]!r}")
+                    self.add_finding(self._rules.junk, f"expected a message, found {item.wire[:_BYTES_SHOWN]!r}")
 
     def end(self) -> None:
         """Check at the end of the session that every request has a response."""
@@ -372,16 +372,16 @@ class Linter:
                 if call.names[0] not in self._rules.silent and not call.excused:
                     self._line = call.line
                     about = " ".join(filter(None, (call.message.method, self._dialect.about(call.message))))
-                    self._find("answer-each", f"{about} #{call.message.id} has no response")
+                    self.add_finding("answer-each", f"{about} #{call.message.id} has no response")
 
     def _message(self, event: Data, message: ClassifiedMessage) -> None:
         rules = self._rules
         if message.kind == "other":
             if message.envelope is not None:
                 self._check(rules.envelope_clause, rules.envelope, message.members, "")
-                self._find("message", "neither a request nor a notification nor a response")
+                self.add_finding("message", "neither a request nor a notification nor a response")
             elif event.kind == "out" and rules.junk and not redirected_address(event.payload):
-                self._find(rules.junk, f"expected a message, found {event.payload[:_BYTES_SHOWN]!r}")
+                self.add_finding(rules.junk, f"expected a message, found {event.payload[:_BYTES_SHOWN]!r}")
             return
         self._check(rules.envelope_clause, rules.envelope, message.members, "")
         during = {call.names[0] for call in self._classifier.calls(event.conn, "in")}
@@ -389,19 +389,22 @@ class Linter:
         if not classified.names:
             # An error without an id may answer a request whose id could not be read.
             if message.at("/error") is MISSING or message.id not in {"", "null"}:
-                self._find("answer-known", f"a response to #{message.id or 'nothing'}, for which no request is open")
+                self.add_finding(
+                    "answer-known", f"a response to #{message.id or 'nothing'}, for which no request is open"
+                )
             return
-        self._check_content(event, classified)
+        self.check_content(event, classified)
         for rule in rules.during:
             if any(name in rule.events for name in classified.names) and not during.intersection(rule.calls):
-                self._find(rule.clause, f"`{classified.names[0]}` while no {' or '.join(rule.calls)} is open")
+                self.add_finding(rule.clause, f"`{classified.names[0]}` while no {' or '.join(rule.calls)} is open")
         states = self._states.setdefault(event.conn, StateMachines(rules))
         for clause, text in states.feed(classified):
-            self._find(clause, text)
+            self.add_finding(clause, text)
         if classified.call and message.kind == "response":
             self._check_response(event, message, classified.call)
 
-    def _check_content(self, event: Data, classified: ClassifiedEvent) -> None:
+    def check_content(self, event: Data, classified: ClassifiedEvent) -> None:
+        """Check a message by itself: its place in the protocol, and its schema."""
         rules, message, names = self._rules, classified.message, classified.names
         rule = next((rules.messages[name] for name in reversed(names) if name in rules.messages), None)
         is_error = message.at("/error") is not MISSING
@@ -410,15 +413,15 @@ class Linter:
             member = message.form.content[0]
             self._check(clause, schema, message.members.get(member, {}), f"/{member}")
         elif rules.closed and not is_error and names[0][2:4] not in {"= ", "! "}:
-            self._find(rules.closed, f"`{names[-1]}` is not a message of this protocol in this direction")
+            self.add_finding(rules.closed, f"`{names[-1]}` is not a message of this protocol in this direction")
         if is_error:
             self._check("error-object", ERROR, message.at("/error"), "/error")
             if rule is not None and names[0][2:4] == "! ":
                 self._check(*rule, message.at("/error"), "/error")
             if "result" in message.members:
-                self._find("either", "a response with a result and an error")
+                self.add_finding("either", "a response with a result and an error")
         if event.kind == "out" and message.method in rules.notifications and "id" in message.members:
-            self._find(rules.notifications[message.method], f"`{names[0]}` has an id: {message.members['id']!r}")
+            self.add_finding(rules.notifications[message.method], f"`{names[0]}` has an id: {message.members['id']!r}")
 
     def _check_response(self, event: Data, message: ClassifiedMessage, call: Call) -> None:
         """Check that a response is not late, and repeats the values of the request that it must."""
@@ -426,19 +429,19 @@ class Linter:
         took = event.time - call.time
         limit = self._dialect.timeouts.get(method)
         if limit is not None and method in self._rules.limits and not call.answered and took > limit:
-            self._find(self._rules.limits[method], f"the response to {method} took {took:.3f} s")
+            self.add_finding(self._rules.limits[method], f"the response to {method} took {took:.3f} s")
         call.answered = True
         for there, here in self._dialect.echoes.get(method, {}).items():
             expected, actual = call.message.at(there), message.at(here)
             if method in self._rules.echoes and actual is not MISSING and expected != actual:
                 text = f"{here}: expected {expected!r} as in the request, found {actual!r}"
-                self._find(self._rules.echoes[method], text)
+                self.add_finding(self._rules.echoes[method], text)
 
     def _check(self, clause: str, schema: Schema, value: object, where: str) -> None:
         for pointer, text in self._schemas.problems(schema, value, where):
-            self._find(clause, f"{pointer or 'the message'}: {text}", pointer)
+            self.add_finding(clause, f"{pointer or 'the message'}: {text}", pointer)
 
-    def _find(self, id: str, text: str, pointer: str = "") -> None:
+    def add_finding(self, id: str, text: str, pointer: str = "") -> None:
         if len(self.problems) == KEPT:
             self.more += 1
             return
