@@ -370,11 +370,12 @@ def _outcome_fields(outcome: Outcome, names: Sequence[str]) -> Fields:
 
 
 def fault(error: Exception) -> str:
-    """Return the text for a fault of this program, and print the traceback to standard error."""
-    import traceback
-
-    traceback.print_exception(error)
-    return f"{type(error).__name__} in ext-host (its standard error has more): {error}"
+    """Return the text for a defect of this program, with its place."""
+    trace = error.__traceback__
+    while trace and trace.tb_next:
+        trace = trace.tb_next
+    place = f" ({trace.tb_frame.f_code.co_filename}:{trace.tb_lineno})" if trace else ""
+    return f"internal error, please report it with this text: {type(error).__name__}: {error}{place}"
 
 
 # --- Methods ---------------------------------------------------------------------------------------------------------
@@ -435,7 +436,14 @@ class Service:
     def _get(self, params: Params) -> Fields:
         path, spec = _opened(params)
         with _validation(path):
-            return {"path": path} | _named(spec) | {"config": spec.config(), "metrics": spec.metrics()}
+            return {
+                "path": path,
+                "name": spec.name,
+                "skill": spec.skill,
+                "version": spec.version,
+                "config": spec.config(),
+                "metrics": spec.metrics(),
+            }
 
     def _validate(self, params: Params) -> Fields:
         path = params.text("path")
@@ -563,10 +571,6 @@ def _validation(path: str) -> Iterator[None]:
         raise refusal(NOT_FOUND, path=path) from None
     except HostError as error:
         raise refusal(VALIDATION_FAILED, path=path, errors=texts_of(error, Path(path))) from None
-
-
-def _named(spec: Eval) -> Fields:
-    return {"name": spec.name, "skill": spec.skill, "version": spec.version}
 
 
 # --- Clients ---------------------------------------------------------------------------------------------------------
