@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cassettes import conversations as real
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
 
     from tests.peers.conversations import Conversation, Meeting
 
+ROOT = Path(__file__).parents[1]
 PEERS = "{peers}/"  # the programs of requirements.txt
 
 
@@ -52,6 +54,19 @@ _GREET = {"greet.py": real.GREET}
 _SERVED = ("{python}", "-m", "ext_shell", "serve", "--protocol", "mcp", "--deny", "*", "--allow", "run")
 _NUMBERS = ((r'"port": \d+', '"port": 5678'), (r'"systemProcessId": \d+', '"systemProcessId": 1234'))
 
+_FIXING = Path("docs/examples/fixing")
+_PROJECT = {
+    str(path.relative_to(ROOT / _FIXING / "project")): path.read_text()
+    for path in sorted((ROOT / _FIXING / "project").rglob("*.java"))
+}
+
+
+def _agent(dialect: str, conversation: Conversation) -> PeerSession:
+    options = ("--protocol", "kaiak", "--dialect", dialect)
+    command = ("{python}", "-m", "ext_host", "agent", *options, "--", f"{_FIXING}/agent.sh")
+    return PeerSession(dialect, "content-length", command, conversation, files=_PROJECT)
+
+
 SESSIONS = {
     "pi/tools": _reference("pi", "ndjson", "pi", reference.pi),
     "gassist/search": _reference("gassist", "uint32", "gassist", reference.gassist_shutdown),
@@ -75,6 +90,8 @@ SESSIONS = {
     "waza-go/runs": _reference("waza-go", "ndjson", "waza_go", reference.waza_go),
     "kaiak/fix": _reference("kaiak", "content-length", "kaiak", reference.kaiak),
     "kaiak/greeted": _reference("kaiak", "content-length", "kaiak", reference.kaiak_greeted),
+    "kaiak/served": _agent("kaiak", reference.kaiak_served),
+    "kaiak-head/served": _agent("kaiak-head", reference.kaiak_head_served),
     "kaiak-head/fix": _reference("kaiak-head", "content-length", "kaiak_head", reference.kaiak_head),
     "mcp/time": PeerSession("mcp", "ndjson", (f"{PEERS}mcp-server-time", "--local-timezone", "UTC"), real.mcp),
     "mcp/discovered": _reference("mcp", "ndjson", "mcp", reference.mcp),

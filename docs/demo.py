@@ -48,7 +48,7 @@ def main() -> int:
     workdir.mkdir(parents=True)
     demo_steps = (
         *(run_eval, record_and_replay, display, request_unrecorded, verify, replay_cluster, replay_http),
-        *(serve_tools, serve_plugin, serve_evals),
+        *(serve_tools, serve_plugin, serve_evals, serve_agent),
     )
     for number, step in enumerate(demo_steps, 1):
         title = (step.__doc__ or "").partition("\n")[0].rstrip(".")
@@ -158,6 +158,16 @@ def serve_evals(_: Path) -> bool:
     """Run an eval over the protocol of waza, as an editor does."""
     request = '{"jsonrpc":"2.0","id":1,"method":"eval.run","params":{"path":"docs/examples/greetings/eval.yaml"}}'
     return show(f"echo '{request}' | ext-host serve | tail -n 1") == 0
+
+
+def serve_agent(_: Path) -> bool:
+    """Serve an agent over the protocol of Kaiak: the requests of a recorded session get the recorded responses."""
+    project = HERE / "project"
+    shutil.copytree("docs/examples/fixing/project", project)
+    agent = "ext-host agent --protocol kaiak -- docs/examples/fixing/agent.sh"
+    verified = show(f"ext-recorder verify --bind workspace=$PWD/{project} cassettes/kaiak/served.yaml -- {agent}")
+    print("# The changes that the session has approved are written.")
+    return (verified, show(f"cat {project}/src/DataConverter.java")) == (0, 0)
 
 
 def copy_booking(folder: Path, program: Path) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import re
 import select
 import shutil
 import signal
@@ -20,6 +21,7 @@ import time
 from collections import OrderedDict
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 from uuid import uuid4
@@ -77,7 +79,7 @@ from .kaiak_messages import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from ext_sdk.core.wire.connection import Event
     from ext_sdk.core.wire.errors import Id
@@ -138,6 +140,9 @@ class Session:
         self.allowed = False
 
 
+LATER = object()  # in the place of a result: the response is sent elsewhere
+
+
 class Interaction:
     """Question to the user.
 
@@ -151,14 +156,21 @@ class Interaction:
         self.options = ["approve", "deny", *(["edit"] if editable else [])]
         self.response: tuple[str, str | None] | None = None
         self.done = threading.Event()
+        self._lock = threading.Lock()
 
-    def respond(self, action: str, content: str | None = None) -> bool:
+    def accept(self, action: str, content: str | None = None) -> bool:
         """Set the response. Return False if there is one."""
-        if self.response is not None:
-            return False
-        self.response = (action, content)
+        with self._lock:
+            if self.response is not None:
+                return False
+            self.response = (action, content)
+            return True
+
+    def respond(self, action: str) -> bool:
+        """Set the response, and continue the request. Return False if there is one."""
+        accepted = self.accept(action)
         self.done.set()
-        return True
+        return accepted
 
 
 class Call(NamedTuple):
@@ -317,11 +329,14 @@ class Fix:
 
     def _to_copy(self, text: str) -> str:
         """Replace the path of the workspace by that of the copy, so that the command does not change the workspace."""
-        for path in {str(self._workspace), str(self._workspace.resolve())}:
-            text = text.replace(path, str(self._copied)) if path != "/" else text
+        for path in {self._workspace, self._workspace.resolve()} - {Path("/")}:
+            for own, copied in ((str(path), str(self._copied)), (path.as_uri(), self._copied.as_uri())):
+                # Not within another name, as in /project-2; a full stop may end a sentence.
+                text = re.sub(rf"{re.escape(own)}(?![\w-]|\.\w)", copied.replace("\\", r"\\"), text)
         return text
 
     def _to_workspace(self, text: str) -> str:
+        text = text.replace(self._copied.as_uri(), self._workspace.as_uri())
         return text.replace(str(self._copied), str(self._workspace))
 
     def _on_output(self, text: str) -> None:
@@ -431,7 +446,7 @@ class Fix:
         verb = {"create": "Create", "modify": "Apply this fix to", "delete": "Delete"}[change.operation]
         content: Members = {"interaction_id": interaction.id, "interaction_type": "file_approval"}
         content |= {"prompt": f"{verb} {change.path}?", "options": interaction.options}
-        content |= {"default_response": options.default_response, "timeout": options.approval_timeout}
+        content |= {"default_response": options.default_response, "timeout": _whole(options.approval_timeout)}
         self.stream("user_interaction", content | {"proposal_id": proposal, "file_path": change.path}, proposal)
         if self._stopped.is_set() or self._client.cannot_respond:
             self.use_default()
@@ -480,6 +495,10 @@ class Fix:
         else:
             params |= {"message_id": f"msg-{self._messages}", "timestamp": now(), "content": content}
             self._client.notify(STREAM + kind, params)
+
+
+def _whole(seconds: float) -> float:
+    return int(seconds) if seconds == int(seconds) else seconds
 
 
 def _is_utf8(text: str) -> bool:
@@ -588,7 +607,7 @@ class Client:
             except Exception as error:  # noqa: BLE001 - any defect gets a response
                 self._respond(event.id, {}, internal_error(error))
             else:
-                if not isinstance(result, Fix):
+                if result is not LATER:
                     self._respond(event.id, result, None)
         elif isinstance(event, Notification):
             self._notified(event.method, event.params if isinstance(event.params, dict) else {})
@@ -615,7 +634,7 @@ class Client:
                 fix.cancel("cancelled")
         elif method == USER_MESSAGE:  # Kaiak's command line sends it so
             with suppress(RpcError):
-                self._server.user_message(params)
+                self._server.user_message(params)[1]()
 
     def _call(self, request: Request) -> object:
         if self._shut_down:
@@ -629,7 +648,7 @@ class Client:
             self._shut_down = True
             return None
         if method == USER_MESSAGE:
-            return self._user_message(params)
+            return self._user_message(request.id, params)
         name, argument = self._command(method, params)
         if name == "configure":
             return self._configure(parsed(argument, Configure))
@@ -638,7 +657,7 @@ class Client:
         fix = self._server.begin_fix(self, request.id, argument)
         self._fixes[type(request.id), request.id] = fix
         threading.Thread(target=fix.run, daemon=True, name=fix.request_id).start()
-        return fix
+        return LATER
 
     def _command(self, method: str, params: object) -> tuple[str, Members]:
         """Return name and argument of a command. Raises RpcError if it is unknown."""
@@ -663,15 +682,17 @@ class Client:
         hint = f"; the server uses the other dialect, start it with --dialect {other}" if is_other else ""
         raise RpcError(METHOD_NOT_FOUND, f"Method not found{hint}", {"method": method})
 
-    def _user_message(self, params: object) -> object:
-        """Respond as the later server, which reports refusals in the result."""
+    def _user_message(self, id: Id, params: object) -> object:
+        """Respond as the later server, which reports refusals in the result; then continue the request."""
         try:
-            text = self._server.user_message(params)
+            text, proceed = self._server.user_message(params)
         except RpcError as error:
             if not self._server.head:
                 raise
             return {"success": False, "message": error.message}
-        return {"success": True, "message": text, "notification_id": str(uuid4())}
+        self._respond(id, {"success": True, "message": text, "notification_id": str(uuid4())}, None)
+        proceed()
+        return LATER
 
     def _configure(self, argument: Configure) -> object:
         base = Settings() if argument.reset_existing else self.settings
@@ -883,8 +904,12 @@ class Server:
             return RpcError(Code.TERMINATED, "Session already terminated", {"session_id": id})
         return RpcError(Code.SESSION_NOT_FOUND, "Session not found", {"session_id": id})
 
-    def user_message(self, value: object) -> str:
-        """Pass a response to an interaction, or a cancellation, to its request. Raises RpcError."""
+    def user_message(self, value: object) -> tuple[str, Callable[[], object]]:
+        """Accept a response to an interaction, or a cancellation. Raises RpcError.
+
+        Returns:
+            Text for the client, and a function that continues or cancels the request.
+        """
         message = parsed(value, UserMessage)
         payload = message.payload or {}
         kind = message.kind or message.message_type or ""
@@ -906,13 +931,13 @@ class Server:
             if not interaction or interaction.session != session.id:
                 raise RpcError(Code.INTERACTION_NOT_FOUND, "Interaction not found", {"request_id": about})
             action, content = _response(interaction, payload)
-            if not interaction.respond(action, content):
+            if not interaction.accept(action, content):
                 found = interaction.response[0] if interaction.response else ""
                 data = {"request_id": about, "response": found}
                 raise RpcError(Code.RESPONDED, "Interaction already responded, by a client or by its timeout", data)
-            return f"Response submitted: {action}"
+            return f"Response submitted: {action}", interaction.done.set
 
-    def _cancel(self, session: Session, payload: Members, request_id: object) -> str:
+    def _cancel(self, session: Session, payload: Members, request_id: object) -> tuple[str, Callable[[], object]]:
         signal = payload.get("signal") or payload.get("action") or "cancel"
         if signal != "cancel":
             text = f"Response validation failed: unknown signal {cut(str(signal), 80)!r}; the only one is cancel"
@@ -923,8 +948,7 @@ class Server:
             raise RpcError(Code.REQUEST_NOT_FOUND, "Request not found", {"request_id": request_id})
         if not session.fix:
             raise _not_ready(session)
-        session.fix.cancel("cancelled")
-        return "Request cancelled"
+        return "Request cancelled", partial(session.fix.cancel, "cancelled")
 
 
 def _not_ready(session: Session) -> RpcError:
@@ -1023,7 +1047,11 @@ def _serve_socket(server: Server, path: Path) -> None:
             poll.register(listener, select.POLLIN)
             poll.register(server.stopping, select.POLLIN)
             while all(descriptor == listener.fileno() for descriptor, _ in poll.poll()):
-                connection, _ = listener.accept()
+                try:
+                    connection, _ = listener.accept()
+                except OSError:  # the client has gone, or there are no more descriptors
+                    time.sleep(0.1)
+                    continue
                 threads = [thread for thread in threads if thread.is_alive()]
                 if len(threads) >= MOST_CONNECTIONS:
                     connection.close()
@@ -1085,7 +1113,7 @@ def _seconds(_context: click.Context, _option: click.Parameter, text: str) -> fl
         raise click.BadParameter(str(error)) from None
 
 
-@click.command("agent")
+@click.command("agent", context_settings={"allow_interspersed_args": False})
 @click.argument("words", nargs=-1, required=True, metavar="-- COMMAND...")
 @click.option("--protocol", type=click.Choice(["kaiak"]), required=True, help="Protocol of the server.")
 @click.option(

@@ -378,6 +378,45 @@ def kaiak(host: MessageStream, names: Names, folder: Path) -> None:
     assert inside(host.received[-1], "error", "data")["session_id"] == own
 
 
+def kaiak_served(host: MessageStream, names: Names, folder: Path) -> None:
+    """Proposals of ext-host: one is refused, one approved, one edited."""
+    workspace = {"working_dir": str(folder), "include_patterns": ["**/*.java"]}
+    host.send(command(names.id(), "configure", configuration={"workspace": workspace}, reset_existing=False))
+    assert inside(host.next(), "result")["warnings"] == []
+    session, fix = names.name("550e8400"), names.id()
+    incidents = [{"id": "incident-1"} | INCIDENT]
+    host.send(
+        command(fix, "generate_fix", session_id=session, incidents=incidents, options={"max_processing_time": 60})
+    )
+    for action, more in (("deny", {}), ("edit", {"content": "// Tests\n"}), ("approve", {})):
+        asked = host.until(tells("kaiak/stream/user_interaction"))[-1]
+        payload = {"request_id": inside(asked, "params", "content")["interaction_id"], "action": action, **more}
+        reply = names.id()
+        host.send(call(reply, "kaiak/client/user_message", session_id=session, kind="approval", payload=payload))
+        host.until(answers(reply))
+    assert inside(host.until(answers(fix))[-1], "result")["status"] == "completed"
+    host.send(command(names.id(), "delete_session", session_id=session))
+    assert inside(host.next(), "result")["status"] == "deleted"
+
+
+def kaiak_head_served(host: MessageStream, names: Names, folder: Path) -> None:
+    """The same in the later dialect: approved once for all."""
+    about = {"id": "1", "uri": "file:///a", "message": "deprecated", "description": "Use of deprecated API"}
+    agent = {"workspace": {"working_dir": str(folder)}}
+    fix, reply = names.id(), names.id()
+    host.send(call(fix, "kaiak/generate_fix", incidents=[about], agent_config=agent))
+    asked = host.until(tells("kaiak/generate_fix/data", kind="user_interaction"))[-1]
+    session = str(inside(asked)["session_id"])
+    payload = {"request_id": inside(asked, "params", "payload")["id"], "action": "always_allow"}
+    said = {"session_id": session, "kind": "tool_confirmation", "timestamp": f"2026-01-01T00:00:{names.base % 60:02}Z"}
+    host.send(call(reply, "kaiak/client/user_message", **said, payload=payload))
+    host.until(answers(reply))
+    host.until(answers(fix))
+    for _ in range(2):
+        host.send(call(names.id(), "kaiak/delete_session", session_id=session))
+        assert inside(host.next(), "result")["status"] == "deleted"
+
+
 def kaiak_two_clients(first: MessageStream, second: MessageStream, names: Names, folder: Path) -> None:
     """A session that another client uses, and may use once it is free; what is streamed is for its own client alone."""
     session = names.name("550e8400")

@@ -23,6 +23,7 @@ DIALECT = Dialect(
             "/error/data/in_use_since",
         ),
         "*": ("/params/timestamp", "/params/message_id"),
+        "kaiak/client/user_message": ("/params/timestamp", "/result/notification_id"),
         "kaiak/stream/ai_response": ("/params/content/text", "/params/content/tokens", "/params/content/confidence"),
         "kaiak/stream/tool_call": ("/params/content/result/execution_time",),
         "kaiak/stream/file_modification": ("/params/content/diff",),
@@ -33,7 +34,7 @@ DIALECT = Dialect(
     names={
         "": ("/result/session_id", "/result/request_id", "/error/data/session_id"),
         COMMAND: (_SESSION,),
-        "kaiak/stream/user_interaction": ("/params/content/interaction_id",),
+        "kaiak/stream/user_interaction": ("/params/content/interaction_id", "/params/content/proposal_id"),
         "kaiak/stream/file_modification": ("/params/content/proposal_id",),
         "kaiak/client/user_message": ("/params/payload/request_id",),
         "*": ("/params/session_id", "/params/request_id"),

@@ -112,7 +112,8 @@ def rules() -> Rules:
                     session_id_=either(TEXT, null),
                     incidents={"type": "array", "minItems": 1, "maxItems": 1000, "items": incident},
                     migration_context_=ANY,
-                    agent_config=record(workspace=record(working_dir=TEXT)),
+                    # Its code has the path, its documentation the object.
+                    agent_config=record(workspace=either(TEXT, record(working_dir=TEXT))),
                 ),
             ),
             f"< = {fix}": ("fix", record(request_id=TEXT, session_id=TEXT, created_at=INSTANT)),

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import stat
 import subprocess
+from pathlib import Path
 from random import Random
-from typing import TYPE_CHECKING
 
 import pytest
 
+from ext_recorder.verify.session import VerifyOptions
+from ext_recorder.verify.verify import verify
 from tests.peers.conversations import answers, inside
-from tests.support.host import PATIENCE_S
-from tests.support.kaiak import AGENT, connection, on_socket, on_stdio
+from tests.support.host import PATIENCE_S, MessageHost
+from tests.support.kaiak import AGENT, Client, connection, on_socket, on_stdio
+from tests.support.paths import ROOT
 from tests.support.process_tracker import ProcessTracker
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 THREE_CHANGES = """
 pwd; cat
@@ -176,6 +177,35 @@ def test_what_fails_is_reported_and_changes_nothing(workspace: Path, tmp_path: P
         workspace.rmdir()
         assert client.error(client.fix())[0] == -32002
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_command_that_is_gone_or_changes_too_much_is_an_error(workspace: Path, tmp_path: Path) -> None:
+    with on_stdio("i=0; while [ $i -lt 501 ]; do echo > f$i; i=$((i + 1)); done") as client:
+        client.configure(workspace)
+        assert client.error(client.fix())[0] == -32015
+    program = tmp_path / "agent"
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o755)
+    with MessageHost([*AGENT, "--", str(program)], "content-length") as host:
+        client = Client(host)
+        client.configure(workspace)
+        program.unlink()
+        assert client.error(client.fix())[0] == -32006
+        assert host.end() == 0
+
+
+def test_names_of_files_of_the_workspace_lead_to_the_copy(tmp_path: Path) -> None:
+    workspace = tmp_path / "my project"
+    workspace.mkdir()
+    paths = [f"{workspace}/a", f"in {workspace}.", (workspace / "a").as_uri(), f"{workspace}-2/a", str(tmp_path)]
+    with on_stdio("cat > prompt; pwd > where") as client:
+        client.configure(workspace, permissions={"tool_permissions": {"write_file": "allow"}})
+        incidents = [{"id": str(number), "message": path} for number, path in enumerate(paths)]
+        assert client.result(client.fix(incidents=incidents))["status"] == "completed"
+    copy = Path((workspace / "where").read_text().strip())
+    assert (workspace / "prompt").read_text().splitlines()[2:] == [
+        f"1. 0: {copy}/a", f"2. 1: in {copy}.", f"3. 2: {copy.as_uri()}/a", f"4. 3: {paths[3]}", f"5. 4: {paths[4]}",
+    ]  # fmt: skip
 
 
 def test_a_command_that_takes_too_long_is_ended_with_all_its_processes(workspace: Path, tmp_path: Path) -> None:
@@ -395,6 +425,22 @@ def test_the_temporary_files_of_a_killed_server_are_removed_by_the_next_one(work
         assert list(folder.iterdir()) == []
     finally:
         os.environ.pop("TMPDIR") if before is None else os.environ.update(TMPDIR=before)
+
+
+@pytest.mark.parametrize("dialect", ["kaiak", "kaiak-head"])
+def test_the_recorded_requests_get_the_recorded_responses(
+    dialect: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(ROOT)
+    project = tmp_path / "project"
+    shutil.copytree("docs/examples/fixing/project", project)
+    command = [*AGENT, f"--dialect={dialect}", "--", "docs/examples/fixing/agent.sh"]
+    # A response to a question may come before or after the notifications that it leads to.
+    options = VerifyOptions(command, bind={"workspace": str(project)}, in_order=dialect == "kaiak", timeout=PATIENCE_S)
+    case = verify(ROOT / "cassettes" / dialect / "served.yaml", dialect, options)
+    assert [problem.text for problem in case.problems] == []
+    assert (project / "src/DataConverter.java").read_text() == "import java.util.Base64;\n"
+    assert (project / "src/OldConverter.java").exists() == (dialect == "kaiak")
 
 
 ARGUMENTS: dict[str, object] = {

@@ -1,0 +1,1 @@
+import javax.xml.bind.DatatypeConverter;
