@@ -46,6 +46,7 @@ Fields = dict[str, object]
 COPILOT = "copilot-sdk"  # waza's executor that uses a model; here it is one that `--executor` defines
 MODEL = "WAZA_MODEL"  # variable of agents: the model of the request
 MOST_EVALS = 1000  # in a response of eval.list
+MOST_FOLDERS = 20_000  # that eval.list reads
 MOST_BYTES = 16 * 1024 * 1024  # of a file of a task, or that a grader reads
 WORKSPACE = "WAZA_WORKSPACE_DIR"  # variable of the programs that grade, as in waza
 GRADER_SECONDS = 30  # for a grader that is a program, without a `timeout`, as in waza
@@ -180,9 +181,14 @@ def find_evals(folder: Path) -> list[Path]:
     """Return the files of evals in a folder and those below it, sorted.
 
     These are eval.yaml and eval.yml, and YAML files of kind Eval. Hidden folders and node_modules are skipped.
+
+    Raises:
+        HostError: there are more than MOST_FOLDERS folders.
     """
     found: list[Path] = []
-    for directory, folders, names in os.walk(folder):
+    for number, (directory, folders, names) in enumerate(os.walk(folder)):
+        if number == MOST_FOLDERS:
+            raise HostError(f"expected at most {MOST_FOLDERS:,} folders, found more; name a folder below this one")
         folders[:] = sorted(name for name in folders if not name.startswith(".") and name != "node_modules")
         for name in sorted(names):
             path = Path(directory, name)
@@ -877,8 +883,11 @@ class WazaEval:
         tasks: dict[str, WazaTask] = {}
         problems: list[Problem] = []
         for name, at in self.files.items():
+            path = self.folder / name
             try:
-                task = _task(Document.read(self.folder / name), name)
+                if not path.is_file():  # reading a FIFO could wait forever
+                    raise FileError([Problem(path, 0, 0, "expected a file with a task, found a folder or a device")])
+                task = _task(Document.read(path), name)
             except FileError as error:
                 problems += error.problems
                 continue

@@ -431,7 +431,10 @@ class Service:
         folder = params.text("directory")
         if not _is_folder(folder):
             raise refusal(NOT_FOUND, path=folder, errors=["no such directory"])
-        return {"evals": [{"path": str(path)} | names_of(path) for path in find_evals(Path(folder))]}
+        try:
+            return {"evals": [{"path": str(path)} | names_of(path) for path in find_evals(Path(folder))]}
+        except HostError as error:
+            raise invalid(f"directory: {error}") from None
 
     def _get(self, params: Params) -> Fields:
         path, spec = _opened(params)
@@ -603,6 +606,7 @@ class Client:
         self._service = service
         self._source = source
         self._decoder = LineDecoder(LONGEST_LINE)
+        self._is_overlong = False  # within a line that was refused
         self._is_open = True
         self._is_stopped = False
 
@@ -664,7 +668,8 @@ class Client:
             if isinstance(piece, Frame):
                 self._receive(piece.payload)
             elif isinstance(piece, Overlong):
-                if piece.ends:
+                known, self._is_overlong = self._is_overlong, not piece.ends
+                if not known:
                     error = f"expected a message of at most {LONGEST_LINE:,} bytes"
                     self._refuse(None, refusal(INVALID_REQUEST, errors=[error]))
             elif not piece.wire.isspace():

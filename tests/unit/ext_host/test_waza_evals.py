@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from typing import TYPE_CHECKING
 
@@ -64,6 +65,13 @@ def test_a_path_that_no_file_can_have_is_not_found(tmp_path: Path) -> None:
     for name in ("none.yaml", "a\0b", "x" * 5000, "\ud800"):
         with pytest.raises(EvalNotFound):
             open_eval(tmp_path / name)
+
+
+def test_a_task_that_is_not_a_file_is_not_read(tmp_path: Path) -> None:
+    path = waza(tmp_path)
+    os.mkfifo(tmp_path / "tasks/fifo.yaml")
+    with pytest.raises(FileError, match="expected a file with a task, found a folder or a device"):
+        open_eval(path).tasks()
 
 
 @pytest.mark.parametrize(

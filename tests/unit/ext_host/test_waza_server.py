@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import json
 import os
+import threading
 from contextlib import ExitStack
+from typing import TYPE_CHECKING, cast
 
 import pytest
 
+from ext_host import waza_evals, waza_server
 from ext_host.files import HostError
 from ext_host.runner import Event
-from ext_host.waza_evals import Outcome
-from ext_host.waza_server import Channel, Params, Wakeup, listening, messages_of, result_of
+from ext_host.waza_evals import Executors, Outcome
+from ext_host.waza_server import Channel, Client, Options, Params, Service, Wakeup, listening, messages_of, result_of
 from ext_sdk.core.wire.errors import RpcError
 from ext_sdk.core.wire.jsonrpc import Notification
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 def test_parameters_are_read_by_all_their_names() -> None:
@@ -68,6 +75,53 @@ def test_a_client_that_does_not_read_is_given_up() -> None:
         assert channel.gone.is_set()
         assert os.read(wakeup.descriptor, 1) == b"\0"
         channel.send(Notification("eval.log", {}))  # returns at once
+
+
+def answers(folder: Path, *requests: tuple[str, dict[str, object]]) -> list[dict[str, object]]:
+    """Return what a client with these requests gets, the notifications included."""
+    ended = threading.Event()
+    for name in ("in", "out"):
+        (folder / name).touch()
+    lines = [
+        json.dumps({"jsonrpc": "2.0", "id": id, "method": method, "params": params})
+        for id, (method, params) in enumerate(requests)
+    ]
+    (folder / "in").write_text("\n".join(lines))
+    with (folder / "in").open() as source, (folder / "out").open("w") as target:
+        Client(Service(Options(Executors({}))), source.fileno(), target.fileno()).start(ended.set)
+        assert ended.wait(60)
+    return [json.loads(line) for line in (folder / "out").read_text().splitlines()]
+
+
+def test_a_defect_is_an_internal_error_and_the_session_continues(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(waza_server, "find_evals", lambda _: 1 / 0)
+    first, second = answers(tmp_path, ("eval.list", {"directory": str(tmp_path)}), ("run.status", {"runId": "x"}))
+    error = cast("dict[str, object]", first["error"])
+    assert (error["code"], error["message"]) == (-32603, "Internal error")
+    assert "ZeroDivisionError: division by zero (" in str(error["data"])
+    assert cast("dict[str, object]", second["error"])["code"] == -32602
+
+
+def test_limits_are_errors(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(waza_server, "MOST_RUNS", 0)
+    monkeypatch.setattr(waza_server, "LONGEST_LINE", 1000)
+    monkeypatch.setattr(waza_evals, "MOST_FOLDERS", 1)
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "eval.yaml").write_text("name: n\nskill: s\ntasks: [task.yaml]\n")
+    (tmp_path / "task.yaml").write_text("id: a\ninputs: {prompt: p}\n")
+    found = answers(
+        tmp_path,
+        ("eval.run", {"path": str(tmp_path / "eval.yaml")}),
+        ("eval.list", {"directory": str(tmp_path)}),
+        *2 * (("eval.list", {"directory": "x" * 200_000}),),
+    )
+    errors = [cast("dict[str, object]", answer["error"]) for answer in found]
+    assert [error["code"] for error in errors] == [-32002, -32602, -32600, -32600]
+    assert "0 runs are running already" in str(errors[0]["data"])
+    assert "name a folder below this one" in str(errors[1]["data"])
+    assert "at most 1,000 bytes" in str(errors[2]["data"])
 
 
 def test_only_addresses_of_loopback_are_accepted() -> None:
