@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tests.bench.load_driver import drive
-from tests.bench.traffic import write_requests
+from tests.bench.traffic import tool_call, write_requests
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -14,7 +14,10 @@ if TYPE_CHECKING:
 
 
 def measure(bench: Bench) -> Series:
-    """Calls a second and MiB: "extension calls/s", "extension early MiB", "extension last MiB", "echo calls/s"."""
+    """Calls a second and MiB: "extension calls/s", "extension early MiB", "extension last MiB", "echo calls/s".
+
+    "mcp calls/s" is the extension over MCP.
+    """
     requests = write_requests(bench.directory / "calls.jsonl", bench.scale.calls)
     early = bench.scale.early
 
@@ -27,8 +30,15 @@ def measure(bench: Bench) -> Series:
             "last MiB": driven.last_kib / 1024,
         }
 
+    tool_calls = write_requests(bench.directory / "tool-calls.jsonl", bench.scale.calls, say=tool_call)
+
+    def mcp() -> Mapping[str, float]:
+        command = (*bench.programs.nothing, "serve", "--protocol", "mcp", "--allow", "*")
+        driven = drive(bench, command, tool_calls, None, cores=bench.one_core)
+        return {"calls/s": bench.scale.calls / driven.seconds}
+
     def echo() -> Mapping[str, float]:
         driven = drive(bench, bench.programs.echo_in_python, requests, requests, cores=bench.one_core)
         return {"calls/s": bench.scale.calls / driven.seconds}
 
-    return bench.take_turns({"extension": extension, "echo": echo}, warm_up=False)
+    return bench.take_turns({"extension": extension, "mcp": mcp, "echo": echo}, warm_up=False)

@@ -7,7 +7,15 @@ from typing import TYPE_CHECKING
 
 from tests.bench.process_times import memory_at_line, seconds_to_exit, seconds_to_line
 from tests.bench.timed_host import Talk
-from tests.bench.traffic import CONFIGURED, HTTP_MANIFEST, INITIALIZE, KUBERNETES_MANIFEST, MANIFEST
+from tests.bench.traffic import (
+    CONFIGURED,
+    HTTP_MANIFEST,
+    INITIALIZE,
+    KUBERNETES_MANIFEST,
+    MANIFEST,
+    MCP_INITIALIZE,
+    MCP_INITIALIZED,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -23,7 +31,7 @@ AFTER_JSON = "import json, os; os.read(0, 1); os.write(1, b'.' * 40_000)"
 def measure(bench: Bench) -> Series:
     """Milliseconds and MiB: "ext-shell ms", "ext-http ms" and others, "import json ms", "pass ms", "ext-shell MiB".
 
-    "ext-shell configured ms" and the like are with a configuration.
+    "ext-shell configured ms" and the like are with a configuration, "ext-shell mcp ms" over MCP.
     """
     python = bench.programs.python
     kubeconfig = bench.directory / "some.kubeconfig"
@@ -34,12 +42,17 @@ def measure(bench: Bench) -> Series:
         request = INITIALIZE if config is None else CONFIGURED % json.dumps(config).encode()
         return {"ms": seconds_to_line(bench, [program], request, begin) * 1e3}
 
+    def to_mcp() -> Mapping[str, float]:
+        command = [bench.programs.shell, "serve", "--protocol", "mcp"]
+        return {"ms": seconds_to_line(bench, command, MCP_INITIALIZE, MCP_INITIALIZED) * 1e3}
+
     def to_end(code: str) -> Mapping[str, float]:
         return {"ms": seconds_to_exit(bench, [python, "-c", code]) * 1e3}
 
     times = bench.take_turns(
         {
             "ext-shell": lambda: to_manifest(bench.programs.shell, MANIFEST),
+            "ext-shell mcp": to_mcp,
             "ext-http": lambda: to_manifest(bench.programs.http, HTTP_MANIFEST),
             "ext-kubernetes": lambda: to_manifest(bench.programs.kubernetes, KUBERNETES_MANIFEST),
             "ext-shell configured": lambda: to_manifest(bench.programs.shell, MANIFEST, SHELL_CONFIG),

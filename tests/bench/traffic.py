@@ -27,6 +27,12 @@ _REQUEST = """\
 "context":{"workdir":"%s","phase":"setup"}}}"""
 _ANSWER = """\
 {"jsonrpc":"2.0","id":%d,"result":{"success":true,"message":"%s","outputs":{"path":"%s/output.txt"}}}"""
+_TOOL_CALL = '{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"nothing","arguments":{"text":"%s"}}}'
+MCP_INITIALIZE = (
+    b'{"jsonrpc":"2.0","id":1,"method":"initialize","params":'
+    b'{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"bench","version":"1"}}}\n'
+)
+MCP_INITIALIZED = b'{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25",'
 _WORDS = "what an operation is told, and what it has to say about it afterwards; " * 10
 _BATCH = 1000  # lines
 
@@ -39,6 +45,11 @@ def request(number: int, id: int, workdir: str) -> bytes:
 def answer(number: int, id: int, workdir: str) -> bytes:
     """Its answer, which names the folder too."""
     return (_ANSWER % (id, _text(number, _ANSWER), workdir)).encode()
+
+
+def tool_call(number: int, id: int, _: str) -> bytes:
+    """The same call over MCP."""
+    return (_TOOL_CALL % (id, _text(number, _REQUEST))).encode()
 
 
 def _text(number: int, around: str) -> str:

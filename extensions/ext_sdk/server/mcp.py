@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 from ext_sdk.args import rules_text
 from ext_sdk.core.gevals_spec import INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND
 from ext_sdk.core.text import LONGEST_NAME, suggest
-from ext_sdk.core.wire.errors import RpcError
+from ext_sdk.core.wire.errors import MessageError, RpcError
 from ext_sdk.core.wire.json_codec import dumps, loads
-from ext_sdk.core.wire.jsonrpc import ErrorResponse, Notification, Request, Response, encode
+from ext_sdk.core.wire.jsonrpc import ErrorResponse, Notification, Request, Response, encode, parse
 
 from .line_limit import id_fits, readable
 from .manifest import extract_definitions
@@ -56,6 +56,7 @@ LEVELS = ("debug", "info", "notice", "warning", "error", "critical", "alert", "e
 NO_LOGS = len(LEVELS)
 DEFAULT_LEVEL = LEVELS.index("info")  # until the client sets one
 
+BATCHES = HANDSHAKE_VERSIONS.index("2025-03-26")  # the only revision with batches
 STRUCTURED_SINCE = HANDSHAKE_VERSIONS.index("2025-06-18")  # results with structuredContent, tools with outputSchema
 ANNOTATED_SINCE = HANDSHAKE_VERSIONS.index("2025-03-26")  # tools with annotations
 TOOLS_TTL_MILLISECONDS = 3_600_000  # the tools of a process do not change
@@ -192,6 +193,18 @@ class McpAdapter(Adapter):
         return b""
 
     # Messages of the client
+
+    def receive(self, payload: bytes) -> None:
+        if self._version != BATCHES or payload.lstrip()[:1] != b"[":
+            super().receive(payload)
+            return
+        try:
+            batch = parse(payload, batches=True)
+        except MessageError as error:
+            self.handle(error, payload)
+            return
+        for message in batch if isinstance(batch, list) else [batch]:  # responses are written as they are available
+            self.handle(message, payload)
 
     def request(self, request: Request, payload: bytes) -> None:
         if request.id is None:
@@ -344,7 +357,7 @@ class McpAdapter(Adapter):
             return self._start
         if isinstance(responses, dict) and "roots" in responses:
             return _first_root(responses["roots"]) or self._start
-        requests: dict[str, object] = {"roots": {"method": "roots/list"}}
+        requests: dict[str, object] = {"roots": {"method": "roots/list", "params": {}}}  # the SDK for Go reads `params`
         self._write_result(request.id, {"resultType": "input_required", "inputRequests": requests}, modern=True)
         return None
 

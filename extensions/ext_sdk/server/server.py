@@ -21,7 +21,7 @@ from ext_sdk.core.stdio import PeerGone, Stdio
 from ext_sdk.core.wire.errors import Id, MessageError, RpcError
 from ext_sdk.core.wire.frames import Frame
 from ext_sdk.core.wire.framing import FRAMINGS
-from ext_sdk.core.wire.jsonrpc import Notification, Request, Response, parse
+from ext_sdk.core.wire.jsonrpc import Notification, Request, parse
 
 from .line_limit import ID_LIMIT_BYTES, LineLimiter, id_fits
 from .session import NEVER, Session
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from ext_sdk.core.redaction.redactor import Redactor
     from ext_sdk.core.wire.frames import Junk
-    from ext_sdk.core.wire.jsonrpc import ErrorResponse
+    from ext_sdk.core.wire.jsonrpc import ErrorResponse, Message, Response
     from ext_sdk.definition import Definition
     from ext_sdk.result import Result
 
@@ -247,13 +247,19 @@ class Adapter:
         try:
             message = parse(payload)
         except MessageError as error:
-            self.server.write(self.error(error.id, RpcError(error.code, str(error))))
-            return
+            self.handle(error, payload)
+        else:
+            self.handle(message, payload)
+
+    def handle(self, message: Message | list[Message | MessageError] | MessageError, payload: bytes) -> None:
+        """Handle a message, or the error of an invalid one."""
         if isinstance(message, Request):
             self.answer(message, payload)
         elif isinstance(message, Notification):
             self.notification(message)
-        elif isinstance(message, Response) or not isinstance(message, list):
+        elif isinstance(message, MessageError):
+            self.server.write(self.error(message.id, RpcError(message.code, str(message))))
+        elif not isinstance(message, list):
             self.response(message)
 
     def answer(self, request: Request, payload: bytes) -> None:

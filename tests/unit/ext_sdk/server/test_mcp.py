@@ -120,6 +120,19 @@ def test_older_revisions_get_what_they_have(peer: McpHost, version: str, members
         assert result["content"] == [{"type": "text", "text": "hi\ntext: hi\nlength: 2\nempty: false"}]
 
 
+def test_one_revision_has_batches(peer: McpHost) -> None:
+    batch = json.dumps([request("a", "ping"), {"jsonrpc": "2.0", "method": "x"}, 7, request("b", "ping")]).encode()
+    peer.begin("2025-03-26")
+    peer.send(batch + b"\n", b"[]\n")
+    answers = [peer.message() for _ in range(4)]
+    assert [answer["id"] for answer in answers] == ["a", None, "b", None]
+    assert [("error" in answer) for answer in answers] == [False, True, False, True]
+    with McpHost(SERVE) as other:
+        other.begin("2025-06-18")
+        other.send(batch + b"\n")
+        assert "batches are not accepted" in str(other.message()["error"])
+
+
 def test_a_request_that_describes_itself_needs_no_handshake(peer: McpHost) -> None:
     peer.send(request(1, "server/discover", {"_meta": META}))
     found = peer.message()["result"]
@@ -274,7 +287,10 @@ def test_a_modern_client_is_asked_for_its_roots_by_the_result() -> None:
     with McpHost(SERVE) as peer:
         asked = peer.tool("circumstances", _meta=meta)["result"]
         assert isinstance(asked, dict)
-        assert (asked["resultType"], asked["inputRequests"]) == ("input_required", {"roots": {"method": "roots/list"}})
+        assert (asked["resultType"], asked["inputRequests"]) == (
+            "input_required",
+            {"roots": {"method": "roots/list", "params": {}}},
+        )
         responses = {"roots": {"roots": [{"uri": "file:///work"}]}}
         assert workdir(peer.tool("circumstances", _meta=meta, inputResponses=responses)) == "/work"
 
