@@ -133,18 +133,21 @@ def run(load: Callable[[], Definition], arguments: Sequence[str], prepared: str 
 
 def _run_protocol(load: Callable[[], Definition], serving: Serving, prepared: str | None, target: str) -> int:
     """Serve the client of another protocol than gevals; see `run`."""
-    from .server.serving import ServingError
+    from .server.serving import ServingError, read_tools
 
     file = os.path.join(os.path.dirname(prepared), gevals_spec.TOOLS_FILE) if prepared else ""  # noqa: PTH118, PTH120
     if serving.protocol == "gassist":
         _separate_stderr()
     stdio = _claim()
     try:
-        config = _config(serving)
-        content = _read(file) if os.path.exists(file) else b""  # noqa: PTH110
-        definition = None if content else load()
-        tools = _tools(content, definition)
-        tools.select(serving)
+        config, definition = serving.configuration(), None
+        if os.path.exists(file):  # noqa: PTH110
+            content = _read(file)
+        else:
+            from .server.mcp import build_tools
+
+            content = build_tools(definition := load())
+        tools = read_tools(content, serving)
         if (notice := tools.notice()) and serving.protocol != "gassist":  # whose engine reads stderr as messages
             os.write(2, f"ext-{tools.name}: {notice}\n".encode())
         received, eof, answered = b"", False, False
@@ -155,48 +158,22 @@ def _run_protocol(load: Callable[[], Definition], serving: Serving, prepared: st
             answered = _answer_client(stdio, received, tools)
         elif valid and serving.protocol == "gassist":
             received, eof, answered = _answer_engine(stdio, tools)
-        definition = definition or load()
-        adapter = _adapter(serving, tools)
-        return _serve(definition, stdio, adapter, received, eof, answered=answered, target=target, config=config)
+        definition, adapter = definition or load(), serving.adapter()
+        return _serve(
+            definition,
+            stdio,
+            lambda server: adapter(server, serving, tools),
+            received,
+            eof,
+            answered=answered,
+            target=target,
+            config=config,
+        )
     except (PeerGone, KeyboardInterrupt):
         return 1
     except ServingError as error:
         os.write(2, f"{os.path.basename(sys.argv[0])} serve: {error}\n".encode("utf-8", "backslashreplace"))  # noqa: PTH119
         return USAGE_ERROR
-
-
-def _config(serving: Serving) -> object:
-    """Return the configuration; None for the defaults. Raises ServingError."""
-    from .server.serving import ServingError
-
-    if not serving.config:
-        return None
-    try:
-        return loads(serving.config)
-    except MessageError as error:
-        raise ServingError(f'--config: expected an object of JSON, as \'{{"name": "value"}}\': {error}') from error
-
-
-def _tools(content: bytes, definition: Definition | None) -> Tools:
-    """Return the prepared tools, or, if there are none, those of the extension."""
-    from .server.serving import Tools
-
-    if definition is not None:
-        from .server.mcp import build_tools
-
-        content = build_tools(definition)
-    return Tools(content)
-
-
-def _adapter(serving: Serving, tools: Tools) -> Callable[[Server], Adapter]:
-    """Return the adapter of the protocol."""
-    from importlib import import_module
-
-    from .server.serving import PROTOCOLS
-
-    module, _, name = PROTOCOLS[serving.protocol].partition(":")
-    adapter: Callable[[Server, Serving, Tools], Adapter] = getattr(import_module(module), name)
-    return lambda server: adapter(server, serving, tools)
 
 
 def _claim() -> Stdio:

@@ -91,19 +91,16 @@ def build_tools(extension: Definition) -> bytes:
         "name": extension.name,
         "version": extension.version,
         "description": extension.description,
-        "operations": {operation.name: _effect(operation) for operation in operations},
+        "operations": {
+            operation.name: READ_ONLY if operation.read_only else DESTRUCTIVE if operation.destructive else ADDITIVE
+            for operation in operations
+        },
         "summaries": {operation.name: operation.description.partition("\n")[0] for operation in operations},
         "aliases": {alias.name: alias.same_as for alias in extension.operations.values() if alias.same_as},
         "initialize": dumps(described)[1:],  # the first member is the version
         "discover": dumps(discovered),
     }
     return b"".join(dumps(value).encode() + b"\n" for value in (head, *map(_tool, operations)))
-
-
-def _effect(operation: Operation) -> str:
-    if operation.read_only:
-        return READ_ONLY
-    return DESTRUCTIVE if operation.destructive else ADDITIVE
 
 
 def _tool(operation: Operation) -> Schema:

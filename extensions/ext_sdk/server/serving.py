@@ -8,13 +8,16 @@ from these data, and the rest is imported while it reads.
 from __future__ import annotations
 
 from ext_sdk.core.text import suggest
+from ext_sdk.core.wire.errors import MessageError
 from ext_sdk.core.wire.json_codec import loads, quote
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from ext_sdk.core.wire.jsonrpc import Request
+
+    from .server import Adapter, Server
 
 # The adapter of each protocol: module and class, which is called with the server, the options and the tools.
 PROTOCOLS = {"gassist": "ext_sdk.server.gassist:GAssistAdapter", "mcp": "ext_sdk.server.mcp:McpAdapter"}
@@ -69,6 +72,23 @@ class Serving:
         if protocol not in PROTOCOLS or any(len(values[f"--{name}"]) > 1 for name in ("protocol", "workdir", "config")):
             return None
         return cls(protocol, allow=values["--allow"], deny=values["--deny"], workdir=workdir, config=config)
+
+    def configuration(self) -> object:
+        """Return the configuration; None for the defaults. Raises ServingError."""
+        if not self.config:
+            return None
+        try:
+            return loads(self.config)
+        except MessageError as error:
+            raise ServingError(f'--config: expected an object of JSON, as \'{{"name": "value"}}\': {error}') from error
+
+    def adapter(self) -> Callable[[Server, Serving, Tools], Adapter]:
+        """Import the adapter of the protocol, and return its class."""
+        from importlib import import_module
+
+        module, _, name = PROTOCOLS[self.protocol].partition(":")
+        adapter: Callable[[Server, Serving, Tools], Adapter] = getattr(import_module(module), name)
+        return adapter
 
 
 class Tools:
@@ -150,6 +170,13 @@ class Tools:
         if name in self.aliases:
             return f"unknown tool: {name}; use {self.aliases[name]}"
         return f"unknown tool: {name[:80]}; {suggest(name, self.lines)}"
+
+
+def read_tools(content: bytes, serving: Serving) -> Tools:
+    """Return the tools that are served. Raises ServingError; see Tools.select."""
+    tools = Tools(content)
+    tools.select(serving)
+    return tools
 
 
 def matches(name: str, pattern: str) -> bool:
