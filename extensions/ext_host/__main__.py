@@ -104,11 +104,10 @@ DURATION = DurationType()
 @click.option("--agent", "agent_text", metavar="AGENT", help=AGENT_HELP)
 @click.option(
     "--permissions",
-    default="allow",
-    show_default=True,
     type=click.Choice(["allow", "deny", "mcp"]),
     help="Response to requests for permission of agents over ACP or Kaiak's API. mcp: only tools that `alwaysAllow` or "
-    "`enableAllTools` of the eval's MCP servers allow, as in mcpchecker.",
+    "`enableAllTools` of the eval's MCP servers allow. Default: mcp for ACP if there are MCP servers, as in "
+    "mcpchecker; else allow.",
 )
 @click.option(
     "--workspace",
@@ -190,6 +189,7 @@ def run_command(
     record: str | None,
     replay: str | None,
     programs: str | None,
+    permissions: str | None,
     **options: Any,
 ) -> int:
     """Run tasks, and report which passed.
@@ -222,12 +222,11 @@ def run_command(
         agent = None
         if agent_text is not None:
             servers = spec.mcp_servers() if agent_text.partition(":")[0] in {"file", "acp"} else ()
-            agent = agent_of(agent_text, servers, options["permissions"])
+            agent = agent_of(agent_text, servers, permissions or "")
         if agent_command:
             agent = _with_command(agent, agent_command)
-        found.append(
-            EvalRun(spec, RunOptions(agent=agent, programs=commands, runs=runs or 0, **options), report.on_event)
-        )
+        own = RunOptions(agent=agent, programs=commands, runs=runs or 0, permissions=permissions or "", **options)
+        found.append(EvalRun(spec, own, report.on_event))
     if record or replay:
         _run_recorder(found, record or "", replay or "")
     results, code = perform(found)

@@ -114,10 +114,10 @@ class _Failed(Exception):
 
 
 class _Stopped(Exception):
-    """The run was stopped before a response."""
+    """The run was stopped before the response to a request."""
 
-    def __init__(self, request: asyncio.Task[object]) -> None:
-        super().__init__()
+    def __init__(self, method: str, request: asyncio.Task[object]) -> None:
+        super().__init__(method)
         self.request = request
 
 
@@ -139,6 +139,16 @@ class _Remarks(logging.Handler):
             error = record.exc_info[1] if record.exc_info else None
             reason = "" if error is None else " ".join(str(error).split())
             self.add(cut(f"{record.getMessage()}: {reason}" if reason else record.getMessage(), TITLE_LENGTH))
+
+
+def _is_message(members: dict[str, Any]) -> bool:
+    """Return True if the members that the package relies on have the types of JSON-RPC."""
+    id, error = members.get("id"), members.get("error")
+    return (
+        isinstance(members.get("method", ""), str)
+        and not isinstance(id, (bool, dict, list))
+        and (error is None or isinstance(error, dict))
+    )
 
 
 class _Transport:
@@ -171,7 +181,7 @@ class _Transport:
                 text = event.payload.decode("utf-8", "replace")
                 with suppress(MessageError):
                     message = loads(text)
-                    if isinstance(message, dict) and isinstance(message.get("method", ""), str):
+                    if isinstance(message, dict) and _is_message(message):
                         return message
                 self._remarks.add(f"it wrote a line that is not a message of JSON-RPC: {cut(text, TITLE_LENGTH)!r}")
 
@@ -362,9 +372,11 @@ class _Run:
             await self._converse(connection, prompt)
         except _Failed as failure:
             error = f"the agent failed: {failure}"
-        except _Stopped:
-            cancelled = self._deadline.stopped.is_set()
-            error = f"the agent was {'cancelled' if cancelled else f'stopped after {self._deadline.elapsed():.1f} s'}"
+        except _Stopped as stop:
+            error = "the agent was cancelled"
+            if not self._deadline.stopped.is_set():
+                what = f"stopped after {self._deadline.elapsed():.1f} s, without a response to {stop}"
+                error = f"the agent was {self._failure(what)}"
         finally:
             await transport.close()
             for number, seconds in ((signal.SIGTERM, EXIT_SECONDS), (signal.SIGKILL, GRACE)):
@@ -491,7 +503,7 @@ class _Run:
         until = None if seconds is None else clock() + seconds
         while not (await asyncio.wait({task}, timeout=TICK))[0]:
             if self._deadline.expired:
-                raise _Stopped(task)
+                raise _Stopped(method, task)
             if until is not None and clock() > until:
                 task.cancel()
                 remedy = "is it an ACP agent? Many programs require an argument for this, such as `acp`"

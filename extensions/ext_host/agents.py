@@ -175,14 +175,14 @@ def run_agent(
     return AgentResult(end.output.text, error, close=commands.close)
 
 
-def agent_of(text: str, servers: Sequence[McpServer] = (), permissions: str = "allow") -> Agent:
+def agent_of(text: str, servers: Sequence[McpServer] = (), permissions: str = "") -> Agent:
     """Return the agent that the value of `--agent` names.
 
     Args:
         text: `none`; `file:PATH` for an agent file; `acp:COMMAND`, `kaiak:COMMAND` or `kaiak:unix:PATH` for an agent
             with a protocol; else a shell command.
         servers: MCP servers for the agent.
-        permissions: of agents with a protocol; see AcpAgent.
+        permissions: of agents with a protocol, see AcpAgent; "" for mcp if there are MCP servers, else allow.
 
     Raises:
         HostError: it is not valid.
@@ -206,15 +206,15 @@ def agent_of(text: str, servers: Sequence[McpServer] = (), permissions: str = "a
     if kind == "acp":
         from .acp_agent import AcpAgent
 
-        return AcpAgent(command, servers=servers, permissions=permissions)
+        return AcpAgent(command, servers=servers, permissions=permissions or _default(servers))
     from .kaiak_agent import KaiakAgent
 
     if rest.startswith("unix:"):
-        return KaiakAgent(address=rest.removeprefix("unix:"), permissions=permissions)
-    return KaiakAgent(command=command, permissions=permissions)
+        return KaiakAgent(address=rest.removeprefix("unix:"), permissions=permissions or "allow")
+    return KaiakAgent(command=command, permissions=permissions or "allow")
 
 
-def agent_of_eval(ref: AgentRef, servers: Sequence[McpServer], permissions: str = "allow") -> Agent:
+def agent_of_eval(ref: AgentRef, servers: Sequence[McpServer], permissions: str = "") -> Agent:
     """Return the agent of an eval. Raises HostError for a builtin one, FileError."""
     if ref.type != "file" or ref.path is None:
         raise HostError(f"the agent {ref.type} is run by mcpchecker only; choose another with --agent")
@@ -225,11 +225,16 @@ def _agent_of_file(file: AgentFile, servers: Sequence[McpServer], permissions: s
     if file.acp:  # before the others, as in mcpchecker
         from .acp_agent import AcpAgent
 
-        return AcpAgent(file.acp, servers=servers, permissions=permissions, name=file.name)
+        return AcpAgent(file.acp, servers=servers, permissions=permissions or _default(servers), name=file.name)
     if not file.run_prompt:
         which = f"builtin {file.builtin}"
         raise HostError(f"{file.path}: the agent ({which}) is run by mcpchecker only; choose another with --agent")
     return FileAgent(file, servers)
+
+
+def _default(servers: Sequence[McpServer]) -> str:
+    """Return the permissions of an ACP agent: those of mcpchecker, which always has MCP servers."""
+    return "mcp" if servers else "allow"
 
 
 def _check_shell() -> str:

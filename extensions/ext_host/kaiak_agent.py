@@ -285,18 +285,23 @@ class _Run:
             self._configure()
             details = self._fix(prompt)
         except _Failed as failure:
-            stderr = self._server.stderr()
-            more = [f"its standard error ends with:\n{stderr}"] if stderr else []
-            error = "\n".join([f"the agent failed: {failure}", *self._remarks, *more])
-        except _Stopped:
-            cancelled = self._deadline.stopped.is_set()
-            error = f"the agent was {'cancelled' if cancelled else f'stopped after {self._deadline.elapsed():.1f} s'}"
+            error = self._report(f"the agent failed: {failure}")
+        except _Stopped as stop:
+            error = "the agent was cancelled"
+            if not self._deadline.stopped.is_set():
+                seconds = self._deadline.elapsed()
+                error = self._report(f"the agent was stopped after {seconds:.1f} s, without a response to {stop}")
         finally:
             self._delete(force=bool(error))
             self._server.end(background)
             if error:
                 background.close()
         return AgentResult(self._output.text, error, {**details, "steps": self._steps}, background.close)
+
+    def _report(self, text: str) -> str:
+        """Return the text of a failure, with what the server wrote outside of the protocol."""
+        stderr = self._server.stderr()
+        return "\n".join([text, *self._remarks, *([f"its standard error ends with:\n{stderr}"] if stderr else [])])
 
     def _configure(self) -> None:
         """Set the workspace, which also finds out the dialect. Raises _Failed, _Stopped."""
@@ -326,14 +331,15 @@ class _Run:
         else:
             incident["rule_id"] = "task"
             self._session = str(uuid4())
-            options = {"auto_apply_safe_fixes": False, "include_explanations": True}
+            options = {"auto_apply_safe_fixes": False, "include_explanations": False}
             argument: Params = {"session_id": self._session, "incidents": [incident], "options": options}
             result = self._command("generate_fix", argument, None)
         result = result if isinstance(result, dict) else {}
         self._session = str(result.get("session_id") or self._session)
         status = str(result.get("status") or "completed")
         if status in {"failed", "error", "cancelled"}:
-            raise _Failed(f"it responded to generate_fix with status {status!r}")
+            reason = next((f": {step['text']}" for step in reversed(self._steps) if step["type"] == "error"), "")
+            raise _Failed(f"it responded to generate_fix with status {status!r}{reason}")
         return {"status": status}
 
     def _delete(self, *, force: bool) -> None:
@@ -380,7 +386,7 @@ class _Run:
                 raise _Failed(f"{self._server.ending()} before it responded to {name}")
             self._connection.receive_data(received)
             if self._deadline.expired:
-                raise _Stopped
+                raise _Stopped(name)
             if until is not None and time.monotonic() > until:
                 raise _Failed(f"it did not respond to {name} within {seconds:g} s; is it a server with Kaiak's API?")
 

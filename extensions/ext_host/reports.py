@@ -131,6 +131,8 @@ class TextReport:
             threading.Thread(target=update, daemon=True, name="progress").start()
 
     def _lines(self, event: Event) -> Iterator[str]:
+        if event.phase == "agent" and event.kind == "step" and (rest := self._partial.pop(event.number, "")):
+            yield f"{_INDENT}{readable(rest)}"
         if event.kind == "step" and event.step and not self._quiet:
             for start, text in step_lines(event.step):
                 yield f"{self._coloured(start, event.status)} {readable(text)}"
@@ -253,7 +255,6 @@ def junit(results: Sequence[EvalResult]) -> bytes:
                 about = {
                     "classname": name,
                     "name": readable(f"{task_name(task)}{suffix}"),
-                    "file": readable(str(task.task.path)),
                     "time": f"{trial.seconds if trial else task.seconds:.3f}",
                 }
                 case = SubElement(suite, "testcase", about)
@@ -264,12 +265,14 @@ def junit(results: Sequence[EvalResult]) -> bytes:
                     problem = SubElement(case, tag, {"message": message, "type": status})
                     problem.text = readable(reason)
                 if trial:
-                    SubElement(case, "system-out").text = readable("\n".join(_trial_lines(trial)))
+                    lines = [f"file     {task.task.path}", *_trial_lines(trial)]
+                    SubElement(case, "system-out").text = readable("\n".join(lines))
         if result.problems:
             SubElement(suite, "system-err").text = readable("\n".join(result.problems))
         _set_counts(suite, counts, result.seconds)
         total += counts
     _set_counts(root, total, sum(result.seconds for result in results))
+    del root.attrib["skipped"]  # which the schema of Jenkins allows for suites only
     indent(root)
     data: bytes = tostring(root, encoding="utf-8", xml_declaration=True)
     return data + b"\n"

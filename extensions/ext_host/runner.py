@@ -62,7 +62,7 @@ class RunOptions:
         runs: trials of each task; 0 for `metadata.runs` of the task, or 1.
         task_timeout, cleanup_timeout: in place of all limits of tasks and eval.
         default_task_timeout, default_cleanup_timeout: for tasks without limits of their own.
-        permissions: response to the questions of agents with a protocol: allow, deny or mcp; see AcpAgent.
+        permissions: response to the questions of agents with a protocol: allow, deny or mcp; see `agents.agent_of`.
         workspace: folder that agents work in, relative to that of the task; "" for an empty temporary folder.
         skip_unsupported: tasks with parts that this host does not support are skipped; else they prevent the run.
         environ: environment of agents, scripts and extensions; by default that of this process.
@@ -78,7 +78,7 @@ class RunOptions:
     cleanup_timeout: Duration | None = None
     default_task_timeout: Duration | None = None
     default_cleanup_timeout: Duration | None = None
-    permissions: str = "allow"
+    permissions: str = ""
     workspace: str = ""
     skip_unsupported: bool = False
     environ: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))

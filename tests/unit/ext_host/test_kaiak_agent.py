@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import socket
 import subprocess
 import sys
@@ -173,6 +174,33 @@ def test_an_error_of_the_server_is_the_reason(
 ) -> None:
     Scripted(address, responses)
     assert expected in run(KaiakAgent(address=str(address)), tmp_path).error
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_mutated_notifications_do_not_change_the_result(tmp_path: Path, address: Path, seed: int) -> None:
+    chance = random.Random(seed)
+    values: list[object] = [None, 0, True, "", "x" * 300, "\ud800", [], {}, ["a"], {"text": 1}]
+
+    class Mutated(Scripted):
+        def respond(self, channel: socket.socket, request: Request) -> None:
+            params: Any = request.params
+            own = params["arguments"][0].get("session_id", "") if "arguments" in params else ""
+            for number in range(200 if self.requests else 0):
+                kind = chance.choice(["ai_response", "tool_call", "user_interaction", "error", "none"])
+                message: Any = stream(kind, own, interaction_id=f"i-{number}", prompt="?", text=chance.choice(values))
+                for place in (message, message["params"]):
+                    if chance.random() < 0.3:
+                        place[chance.choice(list(place))] = chance.choice(values)
+                payload = bytearray(json.dumps(message).encode())
+                if chance.random() < 0.2:
+                    payload[chance.randrange(len(payload))] = chance.randrange(256)
+                junk = b"log line\n" if chance.random() < 0.1 else b""
+                channel.sendall(junk + FRAMINGS["content-length"].encode(bytes(payload)))
+            super().respond(channel, request)
+
+    Mutated(address, {"generate_fix": [{"result": {"status": "completed"}}]})
+    result = run(KaiakAgent(address=str(address)), tmp_path)
+    assert (result.error, result.details["status"]) == ("", "completed")
 
 
 def test_a_stopped_run_deletes_the_session_by_force(tmp_path: Path, address: Path) -> None:

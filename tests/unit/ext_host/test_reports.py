@@ -131,14 +131,15 @@ RESULT = EvalResult(
 def test_junit_has_a_case_for_each_run_with_its_reason() -> None:
     root = ET.fromstring(junit([RESULT]))
     suite = root[0]
-    for element in (root, suite):
-        counts = {name: element.get(name) for name in ("tests", "failures", "errors", "skipped", "time")}
-        assert counts == {"tests": "5", "failures": "1", "errors": "1", "skipped": "1", "time": "6.000"}
+    counts = {"tests": "5", "failures": "1", "errors": "1", "time": "6.000"}
+    assert root.attrib == {"name": "ext-host"} | counts
+    assert suite.attrib == {"name": "evals/one", "skipped": "1"} | counts
     cases = suite.findall("testcase")
     names = ["good", "twice (run 1 of 2)", "twice (run 2 of 2)", "broken", "unnamed"]
     assert [case.get("name") for case in cases] == names
     assert {case.get("classname") for case in cases} == {"evals/one"}
-    assert cases[0].get("file") == "tasks/good.yaml"
+    assert cases[0].attrib == {"classname": "evals/one", "name": "good", "time": "1.250"}
+    assert str(cases[0][0].text).startswith("file     tasks/good.yaml\n")
     assert [[child.tag for child in case] for case in cases] == [
         ["system-out"], ["system-out"], ["failure", "system-out"], ["error", "system-out"], ["skipped"],
     ]  # fmt: skip
