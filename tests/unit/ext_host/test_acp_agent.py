@@ -246,25 +246,25 @@ def test_an_invalid_update_does_not_end_the_session(runs: Runs, capfd: pytest.Ca
 def mutated(chance: random.Random, folder: Path) -> str:
     """Return a message of an agent, with other values and other bytes."""
     values: list[object] = [None, 0, -1, 1.5, 10**30, True, "", "x" * 300, "\ud800", "../..", "\0", [], {}, ["a"]]
-    update = {"sessionUpdate": "agent_thought_chunk", "content": {"type": "text", "text": "hm"}}
+    update: dict[str, Any] = {"sessionUpdate": "agent_thought_chunk", "content": {"type": "text", "text": "hm"}}
     path = str(folder / "notes.txt")
-    method, more = chance.choice(
-        [
-            ("session/update", {"update": update}),
-            ("session/request_permission", {"toolCall": {"toolCallId": "1", "title": "t"}, "options": [ALLOW]}),
-            ("fs/read_text_file", {"path": path, "line": 1, "limit": 2}),
-            ("fs/write_text_file", {"path": path, "content": "x"}),
-            ("terminal/create", {"command": "true", "args": ["a"], "outputByteLimit": 5}),
-            ("terminal/output", {"terminalId": "terminal-1"}),
-            ("terminal/release", {"terminalId": "terminal-1"}),
-        ]
-    )
-    message = {"jsonrpc": "2.0", "method": method, "params": {"sessionId": "session-1"} | more}
+    requests: list[tuple[str, dict[str, Any]]] = [
+        ("session/update", {"update": update}),
+        ("session/request_permission", {"toolCall": {"toolCallId": "1", "title": "t"}, "options": [ALLOW]}),
+        ("fs/read_text_file", {"path": path, "line": 1, "limit": 2}),
+        ("fs/write_text_file", {"path": path, "content": "x"}),
+        ("terminal/create", {"command": "true", "args": ["a"], "outputByteLimit": 5}),
+        ("terminal/output", {"terminalId": "terminal-1"}),
+        ("terminal/release", {"terminalId": "terminal-1"}),
+    ]
+    method, more = chance.choice(requests)
+    params: dict[str, Any] = {"sessionId": "session-1"} | more
+    message: dict[str, Any] = {"jsonrpc": "2.0", "method": method, "params": params}
     if method != "session/update":
         message["id"] = chance.randrange(1_000, 10**9)
-    for place in (message, message["params"], update):
+    for place in (message, params, update):
         if chance.random() < 0.4:
-            place[chance.choice(list(place))] = chance.choice(values)  # type: ignore[index, call-overload]
+            place[chance.choice(list(place))] = chance.choice(values)
     line = bytearray(json.dumps(message).encode())
     for _ in range(chance.choice([0, 0, 1, 3])):
         line[chance.randrange(len(line))] = chance.randrange(32, 127)
