@@ -32,7 +32,7 @@ from ext_sdk.result import OperationFailed
 
 from .agents import TASK_FOLDER, NoAgent, agent_of
 from .commands import AgentResult, Commands
-from .files import Document, FileError, HostError, Problem, Reader, eval_of, select, shown
+from .files import Document, FileError, HostError, McpServer, Problem, Reader, eval_of, select, shown
 from .runner import EvalRun, Event, RunOptions
 
 if TYPE_CHECKING:
@@ -153,6 +153,9 @@ class Eval(Protocol):
     def problems(self) -> list[str]:
         """Return what is wrong, beyond what prevents reading it."""
 
+    def servers(self) -> Sequence[McpServer]:
+        """Return the MCP servers for the agent. Raises FileError."""
+
     def run(self, request: Request, on_event: Callable[[Event], None]) -> Run:
         """Return a run that has not begun. Raises FileError, HostError."""
 
@@ -271,8 +274,10 @@ class Executors:
     """
 
     def __init__(self, commands: Mapping[str, str]) -> None:
-        self._agents: dict[str, Agent] = {"mock": MockAgent(), "none": NoAgent()}
-        self._agents |= {name: agent_of(text) for name, text in commands.items()}
+        self._commands = commands
+        self._names = ["mock", "none", *(name for name in commands if name not in {"mock", "none"})]
+        for text in commands.values():
+            agent_of(text)  # raises for one that is not valid
 
     def problem(self, name: str, *, run: bool) -> str:
         """Return what is wrong with the name of an executor; "" if it is valid.
@@ -280,18 +285,24 @@ class Executors:
         Args:
             run: it is to be used; else waza's own name is valid, too.
         """
-        if name in self._agents or (name == COPILOT and not run):
+        if name in self._names or (name == COPILOT and not run):
             return ""
         if name == COPILOT:
             return (
                 f"The executor {COPILOT} is not available: this server starts no model by itself; start it with "
-                f"--executor {COPILOT}=COMMAND, or choose one of {', '.join(self._agents)}"
+                f"--executor {COPILOT}=COMMAND, or choose one of {', '.join(self._names)}"
             )
-        return f"Invalid executor type: {cut(name, 80)}; {suggest(name, self._agents)}"
+        return f"Invalid executor type: {cut(name, 80)}; {suggest(name, self._names)}"
 
-    def agent(self, name: str) -> Agent:
-        """Return the agent of a valid name."""
-        return self._agents[name]
+    def agent(self, name: str, servers: Sequence[McpServer]) -> Agent:
+        """Return the agent of a valid name.
+
+        Args:
+            servers: MCP servers of the eval, for the agent.
+        """
+        if name in self._commands:
+            return agent_of(self._commands[name], servers)
+        return MockAgent() if name == "mock" else NoAgent()
 
 
 # --- Eval files of mcpchecker ----------------------------------------------------------------------------------------
@@ -350,6 +361,9 @@ class CheckerEval:
     def problems(self) -> list[str]:
         has_tasks = select(self._spec) or any(each.source for each in self._spec.task_sets)
         return [] if has_tasks else ["config.taskSets: no task is selected"]
+
+    def servers(self) -> Sequence[McpServer]:
+        return self._spec.mcp_servers()
 
     def run(self, request: Request, on_event: Callable[[Event], None]) -> Run:
         return _CheckerRun(self._spec, request, on_event, [task.id for task in self.tasks()])
@@ -738,6 +752,7 @@ _EXPECTED = {
     "output_contains_any": "contains_any",
     "output_not_contains": "not_contains",
 }
+_UNUSED = ("skill_directories", "required_skills", "max_attempts")  # members of `config` for waza's own executor
 # What these members of an eval do is not implemented, and leaving it out would change the result.
 _UNSUPPORTED_MEMBERS = ("hooks", "inputs", "tasks_from", "range")
 
@@ -936,6 +951,11 @@ class WazaEval:
     def problems(self) -> list[str]:
         return [] if any(task.enabled for task in self.all_tasks) else ["tasks: no task is enabled"]
 
+    def servers(self) -> Sequence[McpServer]:
+        given = self.document.get(("config", "mcp_servers"))
+        servers = given if isinstance(given, dict) else {}
+        return [McpServer(name, spec) for name, spec in servers.items() if isinstance(spec, dict)]
+
     def run(self, request: Request, on_event: Callable[[Event], None]) -> Run:
         return WazaRun(self, request, on_event)
 
@@ -981,6 +1001,9 @@ class WazaRun:
         total = len(self._tasks)
         began = time.monotonic()
         self._emit(Event("run_start", total=total))
+        unused = [f"config.{name}" for name in _UNUSED if self._spec.document.get(("config", name))]
+        if unused:
+            self._emit(Event("log", level="warn", message=f"not used: {', '.join(unused)}"))
         with ThreadPoolExecutor(min(self._spec.workers, total), thread_name_prefix="task") as pool:
             results = list(pool.map(self._task, range(1, total + 1), self._tasks))
         self._emit(Event("run_complete", total=total, status=worst(results), seconds=time.monotonic() - began))

@@ -8,6 +8,7 @@ and nothing follows its `eval.complete`.
 from __future__ import annotations
 
 import errno
+import math
 import os
 import re
 import select
@@ -444,8 +445,8 @@ class Service:
                 "name": spec.name,
                 "skill": spec.skill,
                 "version": spec.version,
-                "config": spec.config(),
-                "metrics": spec.metrics(),
+                "config": plain(spec.config()),
+                "metrics": plain(spec.metrics()),
             }
 
     def _validate(self, params: Params) -> Fields:
@@ -486,7 +487,7 @@ class Service:
             "name": task.name,
             "description": task.description,
             "prompt": task.prompt,
-            "graders": list(task.graders),
+            "graders": plain(list(task.graders)),
         }
 
     # --- Runs ---
@@ -508,7 +509,7 @@ class Service:
             if errors:
                 raise refusal(VALIDATION_FAILED, path=path, errors=errors)
             request = RunRequest(
-                executors.agent(name) if name else None,
+                executors.agent(name, spec.servers()) if name else None,
                 model,
                 Path(context).absolute() if context else None,
                 self._options.programs,
@@ -555,6 +556,15 @@ def _is_folder(path: str) -> bool:
         return Path(path).is_dir()
     except (OSError, ValueError):
         return False
+
+
+def plain(value: object) -> object:
+    """Return a value of YAML as JSON, which does not have .nan and .inf: they become texts."""
+    if isinstance(value, dict):
+        return {name: plain(member) for name, member in value.items()}
+    if isinstance(value, list):
+        return [plain(member) for member in value]
+    return str(value) if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _opened(params: Params) -> tuple[str, Eval]:

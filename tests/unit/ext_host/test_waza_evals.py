@@ -10,7 +10,7 @@ import pytest
 
 from ext_host.agents import CommandAgent
 from ext_host.commands import AgentResult
-from ext_host.files import FileError
+from ext_host.files import FileError, McpServer
 from ext_host.waza_evals import (
     EvalNotFound,
     Executors,
@@ -159,9 +159,24 @@ def test_parallel_tasks_run_at_the_same_time(tmp_path: Path) -> None:
             both.wait(60)
             return AgentResult("hello")
 
-    path = waza(tmp_path, TASK, TASK, config="{parallel: true, max_workers: 2}".strip("{}"))
+    path = waza(tmp_path, TASK, TASK, config="parallel: true, max_workers: 2")
     outcomes, _ = run(path, Request(Meeting()))
     assert [outcome.status for outcome in outcomes] == ["passed", "passed"]
+
+
+def test_an_agent_gets_the_servers_of_the_eval_and_settings_without_effect_are_reported(tmp_path: Path) -> None:
+    path = waza(tmp_path, config="mcp_servers: {files: {command: serve-files}}, required_skills: [writer]")
+    servers = open_eval(path).servers()
+    assert servers == [McpServer("files", {"command": "serve-files"})]
+    agent_file = "apiVersion: mcpchecker/v1alpha2\nkind: Agent\ncommands:\n"
+    agent_file += "  argTemplateMcpServer: '{{ .File }}'\n  runPrompt: 'echo hello; cat {{ .McpServerFileArgs }}'\n"
+    write(tmp_path, {"agent.yaml": agent_file})
+    agent = Executors({"mine": f"file:{tmp_path}/agent.yaml"}).agent("mine", servers)
+    (outcome,), events = run(path, Request(agent))
+    assert outcome.status == "passed"
+    texts = [event.message for event in events if event.kind in {"log", "agent_output"}]
+    assert texts[0] == "not used: config.required_skills"
+    assert "serve-files" in "".join(texts[1:])
 
 
 def test_executors_are_known_by_name() -> None:
@@ -170,7 +185,7 @@ def test_executors_are_known_by_name() -> None:
     assert executors.problem("mcok", run=True) == "Invalid executor type: mcok; did you mean 'mock'?"
     assert Executors({}).problem("copilot-sdk", run=False) == ""
     assert "start it with --executor copilot-sdk=COMMAND" in Executors({}).problem("copilot-sdk", run=True)
-    assert isinstance(executors.agent("copilot-sdk"), CommandAgent)
+    assert isinstance(executors.agent("copilot-sdk", ()), CommandAgent)
 
 
 def test_the_status_of_several_is_that_of_the_worst() -> None:

@@ -14,7 +14,18 @@ from ext_host import waza_evals, waza_server
 from ext_host.files import HostError
 from ext_host.runner import Event
 from ext_host.waza_evals import Executors, Outcome
-from ext_host.waza_server import Channel, Client, Options, Params, Service, Wakeup, listening, messages_of, result_of
+from ext_host.waza_server import (
+    Channel,
+    Client,
+    Options,
+    Params,
+    Service,
+    Wakeup,
+    listening,
+    messages_of,
+    plain,
+    result_of,
+)
 from ext_sdk.core.wire.errors import RpcError
 from ext_sdk.core.wire.jsonrpc import Notification
 
@@ -102,6 +113,11 @@ def test_a_defect_is_an_internal_error_and_the_session_continues(
     assert (error["code"], error["message"]) == (-32603, "Internal error")
     assert "ZeroDivisionError: division by zero (" in str(error["data"])
     assert cast("dict[str, object]", second["error"])["code"] == -32602
+
+
+def test_numbers_that_json_does_not_have_are_texts() -> None:
+    value = {"a": [float("nan"), float("-inf"), 1.5, None], "b": {"c": True}}
+    assert plain(value) == {"a": ["nan", "-inf", 1.5, None], "b": {"c": True}}
 
 
 def test_limits_are_errors(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
