@@ -136,9 +136,7 @@ def _run_protocol(load: Callable[[], Definition], serving: Serving, prepared: st
     from .server.serving import ServingError, read_tools
 
     file = os.path.join(os.path.dirname(prepared), gevals_spec.TOOLS_FILE) if prepared else ""  # noqa: PTH118, PTH120
-    if serving.protocol == "gassist":
-        _separate_stderr()
-    stdio = _claim()
+    stdio = _claim(f"{os.path.basename(sys.argv[0])}.log" if serving.protocol == "gassist" else "")  # noqa: PTH119
     try:
         config, definition = serving.configuration(), None
         if os.path.exists(file):  # noqa: PTH110
@@ -176,9 +174,13 @@ def _run_protocol(load: Callable[[], Definition], serving: Serving, prepared: st
         return USAGE_ERROR
 
 
-def _claim() -> Stdio:
-    """Return the descriptors of the host's messages. Signals end the process until the server handles them."""
-    stdio = Stdio.claim()
+def _claim(log: str = "") -> Stdio:
+    """Return the descriptors of the host's messages. Signals end the process until the server handles them.
+
+    Args:
+        log: see Stdio.claim.
+    """
+    stdio = Stdio.claim(log)
     if TYPE_CHECKING:
         import signal as _signal
     else:
@@ -186,23 +188,6 @@ def _claim() -> Stdio:
     for number in (_signal.SIGTERM, _signal.SIGHUP):  # nothing needs a cleanup yet
         _signal.signal(number, lambda *_: os._exit(0))
     return stdio
-
-
-def _separate_stderr() -> None:
-    """Send stderr to a file in the current directory if it is the pipe of stdout, as with the engine emulator."""
-    try:
-        out, err = os.fstat(1), os.fstat(2)
-        if (out.st_dev, out.st_ino) != (err.st_dev, err.st_ino) or os.isatty(1):
-            return
-    except OSError:  # one of them is closed
-        return
-    name = f"{os.path.basename(sys.argv[0])}.log"  # noqa: PTH119
-    try:
-        log = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-    except OSError:
-        log = os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC)
-    os.dup2(log, 2)
-    os.close(log)
 
 
 def _first_line(stdio: Stdio) -> tuple[bytes, bool]:

@@ -26,16 +26,27 @@ class Stdio:
         self.output = output
 
     @classmethod
-    def claim(cls) -> Stdio:
+    def claim(cls, log: str = "") -> Stdio:
         """Copy the descriptors 0 and 1, which become /dev/null and a copy of stderr.
 
         After this, output of print, of libraries and of children goes to stderr, and no child reads the host's
         messages. Closed descriptors among 0, 1 and 2 are opened as /dev/null first: a file opened later would get that
         number, and receive the messages.
+
+        Args:
+            log: file that gets stderr if that is the pipe of stdout, as in the emulator of a G-Assist engine; "" to
+                leave stderr as it is. If the file cannot be written, the output is lost.
         """
         while (null := os.open(os.devnull, os.O_RDWR)) <= 2:
             os.set_inheritable(null, True)  # noqa: FBT003  (takes no keyword)
         stdio = cls(os.dup(0), os.dup(1))  # not inheritable (PEP 446)
+        if log and os.path.sameopenfile(1, 2) and not os.isatty(1):
+            try:
+                file = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+            except OSError:
+                file = os.dup(null)
+            os.dup2(file, 2)
+            os.close(file)
         os.dup2(null, 0)
         os.dup2(2, 1)
         os.close(null)

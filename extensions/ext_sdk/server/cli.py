@@ -168,12 +168,13 @@ def _parser(extension: Definition, program: str) -> argparse.ArgumentParser:
         "export",
         prog=f"{program} export",
         help="write the files with which a host of another protocol starts this program",
-        description="Write the files with which a host of another protocol starts this program. Files that were not "
-        "written by this command, or were changed since, are never overwritten.",
+        description="Write the files with which a host of another protocol starts this program; over `gassist`, the "
+        "folder of a plugin of NVIDIA G-Assist. Files that were not written by this command, or were changed since, "
+        "are never overwritten.",
     )
     export.add_argument("--protocol", required=True, choices=EXPORTS, help="the protocol of the host")
     export.add_argument("folder", metavar="DIR", help="the folder to write, created if missing")
-    _add_serving(export, "the current directory, or one that the host prefers")
+    _add_serving(export, "as the written files describe")
     serve = commands.add_parser(
         "serve",
         prog=f"{program} serve",
@@ -329,7 +330,11 @@ def write_export(folder: Path, texts: Mapping[str, str]) -> list[str]:
     except (FileNotFoundError, UnicodeDecodeError, MessageError):
         recorded = {}
     hashes = {name: text for name, text in recorded.items() if "/" not in name} if isinstance(recorded, dict) else {}
-    present = {name: _sha256_of(folder / name) for name in {*texts, *hashes} if os.path.lexists(folder / name)}
+    present = {  # "" for a link, a folder or another thing that is not a file
+        name: sha256(path.read_bytes()).hexdigest() if path.is_file() and not path.is_symlink() else ""
+        for name in {*texts, *hashes}
+        if os.path.lexists(path := folder / name)
+    }
     wanted = {name: sha256(text.encode()).hexdigest() for name, text in texts.items()}
     for name, found in present.items():
         if name in texts and found not in (wanted[name], hashes.get(name)):
@@ -346,11 +351,6 @@ def write_export(folder: Path, texts: Mapping[str, str]) -> list[str]:
     with atomic_write(str(folder / RECORD)) as file:
         file.write(dumps(wanted).encode() + b"\n")
     return written
-
-
-def _sha256_of(path: Path) -> str:
-    """Return the SHA-256 of a file; "" for a link, a folder or another thing that is not a file."""
-    return sha256(path.read_bytes()).hexdigest() if path.is_file() and not path.is_symlink() else ""
 
 
 WIDTH = 110  # columns of a list of members

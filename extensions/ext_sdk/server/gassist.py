@@ -41,7 +41,6 @@ if TYPE_CHECKING:
     from .session import Call
 
 FRAMING = "uint32"
-METHODS = ("initialize", "ping", "execute", "input", "shutdown")
 PLUGIN_ERROR, TIMEOUT = -1, -2
 # Codes of gevals, which are not in the table "Error Codes".
 CODES = {
@@ -90,6 +89,13 @@ class GAssistAdapter(Adapter):
         self._answered = False  # `initialize` was, before the server started
         self._compare: Callable[[], str] | None = None
         self._shut_down = False
+        self._methods: dict[str, Callable[[Id, Mapping[str, object]], None]] = {
+            "initialize": self._initialize,
+            "ping": self._ping,
+            "execute": self._execute,
+            "input": self._input,
+            "shutdown": self._shutdown,
+        }
 
     def opening(self, initial: InitialIO) -> bytes:
         self._answered, self._compare = initial.manifest_sent, initial.compare
@@ -103,24 +109,10 @@ class GAssistAdapter(Adapter):
         self.server.finish()
 
     def request(self, request: Request, payload: bytes) -> None:
-        params = request.params if isinstance(request.params, dict) else {}
-        if request.method == "ping":
-            timestamp = params.get("timestamp")
-            if isinstance(timestamp, bool) or not isinstance(timestamp, (int, float, type(None))):
-                text = f"ping: timestamp: expected a number, found {shown(timestamp)}"
-                raise RpcError(gevals_spec.INVALID_PARAMS, text)
-            self._respond(request.id, {"timestamp": timestamp})
-        elif request.method == "execute":
-            self._execute(request.id, params)
-        elif request.method == "input":
-            self._input(request.id, params)
-        elif request.method == "initialize":
-            self._initialize(request.id, params)
-        elif request.method == "shutdown":
-            self._shutdown(request.id)
-        else:
-            text = f"unknown method: {request.method[:LONGEST_NAME]}; {suggest(request.method, METHODS)}"
+        if request.method not in self._methods:
+            text = f"unknown method: {request.method[:LONGEST_NAME]}; {suggest(request.method, self._methods)}"
             raise RpcError(gevals_spec.METHOD_NOT_FOUND, text)
+        self._methods[request.method](request.id, request.params if isinstance(request.params, dict) else {})
 
     def notification(self, notification: Notification) -> None:
         # In the specification `shutdown` is a notification; the emulator sends a request.
@@ -144,6 +136,13 @@ class GAssistAdapter(Adapter):
         self.server.warm_up(self._compare)
         self._compare = None
 
+    def _ping(self, id: Id, params: Mapping[str, object]) -> None:
+        timestamp = params.get("timestamp")
+        if isinstance(timestamp, bool) or not isinstance(timestamp, (int, float, type(None))):
+            text = f"ping: timestamp: expected a number, found {shown(timestamp)}"
+            raise RpcError(gevals_spec.INVALID_PARAMS, text)
+        self._respond(id, {"timestamp": timestamp})
+
     def _execute(self, id: Id, params: Mapping[str, object]) -> None:
         if not isinstance(id, (int, str)):  # else `complete` could not name the request
             text = f"execute: expected an id that is a whole number or a string, found {shown(id)}"
@@ -155,20 +154,17 @@ class GAssistAdapter(Adapter):
                 text = f"execute: function: expected the name of a function, found {shown(function)}"
                 raise RpcError(gevals_spec.INVALID_PARAMS, text)
             operation = self._functions.get(function, function)
+            if operation in self._tools.denied:
+                raise RpcError(gevals_spec.METHOD_NOT_FOUND, self._tools.refusal(operation))
             if operation not in self._tools.lines:
-                raise RpcError(gevals_spec.METHOD_NOT_FOUND, self._refusal(function, operation))
+                served = [name for name, of in self._functions.items() if of in self._tools.lines]
+                text = f"unknown function: {function[:LONGEST_NAME]}; {suggest(function, served)}"
+                raise RpcError(gevals_spec.METHOD_NOT_FOUND, text)
             context = {"workdir": self._workdir}
             args = {} if arguments is None else arguments
             self._begin(id, Pending(function, {"operation": operation, "args": args, "context": context}))
         except RpcError as error:
             self.server.write(self._failed(id, error))
-
-    def _refusal(self, function: str, operation: str) -> str:
-        """Return why a function is refused, and the remedy."""
-        if operation in self._tools.denied:
-            return self._tools.refusal(operation)
-        served = [name for name, operation in self._functions.items() if operation in self._tools.lines]
-        return f"unknown function: {function[:LONGEST_NAME]}; {suggest(function, served)}"
 
     def _begin(self, id: Id, call: Pending, *, confirmed: bool = False) -> None:
         """Begin a call, or ask the user for an argument or a confirmation.
@@ -191,7 +187,7 @@ class GAssistAdapter(Adapter):
                 raise
             name, schema = missing
             self._pending = Pending(call.function, call.params, name, str(schema["type"]))
-            described = f" ({schema['description']})" if "description" in schema else ""
+            described = f" ({str(schema['description']).partition('. ')[0]})" if "description" in schema else ""
             question = f"{error.message}. Reply with the value of {name}{described}, or cancel."
         else:
             if isinstance(prepared.args, InvalidArgs):  # it fails without being called
@@ -230,7 +226,7 @@ class GAssistAdapter(Adapter):
         except RpcError as error:
             self.server.write(self._failed(id, error))
 
-    def _shutdown(self, id: Id) -> None:
+    def _shutdown(self, id: Id, _: Mapping[str, object]) -> None:
         server = self.server
         server.close()
         for call in server.calls.unclaimed():
@@ -438,7 +434,9 @@ def argument_schema(schema: Schema, depth: int = 0) -> Schema:
 
     branches = branches_of(schema)
     at = next((at for at, branch in enumerate(branches) if branch.get("type") == "string"), 0)
-    argument: Schema = {"type": _type_of(branches[at])}
+    # A number may also be a text with a reference `${NAME.key}`, which an assistant does not have.
+    types = branches[at].get("type", "string" if "enum" in branches[at] else "object")
+    argument: Schema = {"type": types[0] if isinstance(types, list) else types}
     argument |= {key: schema[key] for key in ("description", "default", "enum") if key in schema}
     properties, items = branches[at].get("properties"), branches[at].get("items")
     if isinstance(properties, dict) and depth < DEPTH:
@@ -447,9 +445,3 @@ def argument_schema(schema: Schema, depth: int = 0) -> Schema:
     if isinstance(items, dict) and items:
         argument["items"] = argument_schema(items, depth + 1)
     return argument
-
-
-def _type_of(schema: Schema) -> str:
-    """Return the type of a value; a number may also be a text with a reference, which an assistant does not have."""
-    types = schema.get("type", "string" if "enum" in schema else "object")
-    return str(types[0] if isinstance(types, list) else types)
