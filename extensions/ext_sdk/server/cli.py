@@ -305,7 +305,12 @@ def own_command() -> list[str]:
     """Return the command line, without arguments, that starts this program from any folder."""
     main = sys.modules["__main__"]
     if main.__spec__ is not None:  # python -m
-        return [sys.executable, "-m", main.__spec__.name.removesuffix(".__main__")]
+        name, file = main.__spec__.name, os.path.abspath(main.__file__ or "")  # noqa: PTH100
+        root = str(Path(file).parents[name.count(".")])
+        folders = ["", *os.environ.get("PYTHONPATH", "").split(os.pathsep)]
+        not_installed = root in map(os.path.abspath, folders)
+        found = ["env", f"PYTHONPATH={root}"] if not_installed else []
+        return [*found, sys.executable, "-m", name.removesuffix(".__main__")]
     path = shutil.which(sys.argv[0]) or sys.argv[0]
     if os.access(path, os.X_OK):
         return [os.path.abspath(path)]  # noqa: PTH100  (a link stays: it may be the one that is in PATH)

@@ -332,6 +332,28 @@ def test_an_export_is_written_and_written_again(tmp_path: Path) -> None:
     assert words[-4:] == ["--allow=echo,log", "--deny=hang", f"--workdir={Path.cwd()}", f"--config={config}"]
 
 
+@pytest.mark.parametrize("found", ["current", "variable"])
+def test_a_module_that_is_not_installed_is_found_by_the_launcher(found: str, tmp_path: Path) -> None:
+    package = tmp_path / "src" / "lamps"
+    package.mkdir(parents=True)
+    (package / "__init__.py").touch()
+    (package / "__main__.py").write_text(Path(PROBE[-1]).read_text())
+    done = subprocess.run(
+        [sys.executable, "-m", "lamps", "export", "--protocol=gassist", str(tmp_path / "plugin")],
+        cwd=package.parent if found == "current" else tmp_path,
+        env=os.environ | ({} if found == "current" else {"PYTHONPATH": "src"}),
+        timeout=PATIENCE_S, check=False, capture_output=True, text=True,
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (0, "")
+    command = (tmp_path / "plugin" / "launch").read_text().splitlines()[-1]
+    assert command == (f"exec env PYTHONPATH={package.parent} {sys.executable} -m lamps serve --protocol gassist")
+    ran = subprocess.run(
+        [tmp_path / "plugin" / "launch"], cwd="/", stdin=subprocess.DEVNULL, timeout=PATIENCE_S, check=False,
+        capture_output=True, text=True,
+    )  # fmt: skip
+    assert (ran.returncode, ran.stdout, (tmp_path / "plugin" / "plugin.log").read_text()) == (0, "", "")
+
+
 def test_files_of_a_previous_export_are_removed_and_no_others(tmp_path: Path) -> None:
     folder = tmp_path / "probe"
     export(folder)
