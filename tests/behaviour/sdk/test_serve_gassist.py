@@ -205,7 +205,7 @@ def test_of_several_arguments_a_text_is_asked_for_and_a_confirmation_follows(tmp
     with Engine("--deny=stop", program=SHELL, cwd=tmp_path) as engine:
         (question,) = engine.execute("shell_run")
         assert str(question["data"]).startswith(
-            "run: expected one of command and script, found none. Reply with the value of script (Text for `shell`))"
+            "run: expected one of command and script, found none. Reply with the value of script (Text for `shell`)"
         )
         (_, question) = engine.input("echo hi")
         assert str(question["data"]).startswith('shell_run {"script":"echo hi"} can change or delete data.')
