@@ -12,6 +12,7 @@ import ast
 import glob
 import json
 import os
+import re
 import shutil
 import sys
 import tempfile
@@ -50,6 +51,9 @@ MOST_FOLDERS = 20_000  # that eval.list reads
 MOST_BYTES = 16 * 1024 * 1024  # of a file of a task, or that a grader reads
 WORKSPACE = "WAZA_WORKSPACE_DIR"  # variable of the programs that grade, as in waza
 GRADER_SECONDS = 30  # for a grader that is a program, without a `timeout`, as in waza
+
+
+_KIND_EVAL = re.compile(rb"^kind:\s+[\"']?Eval[\"']?\s*(#.*)?$", re.MULTILINE)
 
 
 class EvalNotFound(Exception):
@@ -195,11 +199,14 @@ def find_evals(folder: Path) -> list[Path]:
         folders[:] = sorted(name for name in folders if not name.startswith(".") and name != "node_modules")
         for name in sorted(names):
             path = Path(directory, name)
-            if path.suffix in {".yaml", ".yml"} and path.is_file() and (path.stem == "eval" or _is_eval(path)):
+            if path.suffix not in {".yaml", ".yml"} or not path.is_file():
+                continue
+            beginning = b""
+            with suppress(OSError), path.open("rb") as file:
+                beginning = file.read(4096)
+            if path.stem == "eval" or _KIND_EVAL.search(beginning):
                 found.append(path)
-                if len(found) == MOST_EVALS:
-                    return found
-    return found
+    return found[:MOST_EVALS]
 
 
 def names_of(path: Path) -> Fields:
@@ -216,16 +223,6 @@ def names_of(path: Path) -> Fields:
             names |= {name: value for name, value in given.items() if value and isinstance(value, str)}
         return names
     return {"name": found.name, "skill": found.skill, "version": found.version}
-
-
-def _is_eval(path: Path) -> bool:
-    """Return True if the beginning of a file has the line `kind: Eval`."""
-    try:
-        with path.open("rb") as file:
-            lines = file.read(4096).splitlines()
-    except OSError:
-        return False
-    return any(line.split() == [b"kind:", b"Eval"] and line.startswith(b"kind") for line in lines)
 
 
 def texts_of(error: HostError, path: Path) -> list[str]:

@@ -637,30 +637,26 @@ class Client:
             stack.enter_context(self._stack)
             if self.connection:
                 stack.enter_context(self.connection)
-            self._loop()
+            poll = select.poll()
+            poll.register(self.channel.descriptor, 0)  # errors are reported without being asked for
+            poll.register(self._source, select.POLLIN)
+            poll.register(self._wakeup.descriptor, select.POLLIN)
+            while self._is_open or not all(run.is_over for run in self.runs):
+                if self._is_stopped or self.channel.gone.is_set():
+                    break
+                for descriptor, _ in poll.poll():
+                    if descriptor == self._wakeup.descriptor:
+                        os.read(descriptor, 512)
+                    elif descriptor != self._source or not self._is_open:
+                        self.channel.close()
+                    elif not self._read():
+                        self._is_open = False
+                        poll.unregister(descriptor)
+                        poll.register(self.channel.descriptor, 0)
             for run in self.runs:
                 run.stop()
             for run in self.runs:
                 run.join()
-
-    def _loop(self) -> None:
-        poll = select.poll()
-        poll.register(self.channel.descriptor, 0)  # errors are reported without being asked for
-        poll.register(self._source, select.POLLIN)
-        poll.register(self._wakeup.descriptor, select.POLLIN)
-        while self._is_open or not all(run.is_over for run in self.runs):
-            if self._is_stopped or self.channel.gone.is_set():
-                return
-            for descriptor, _ in poll.poll():
-                if descriptor == self._wakeup.descriptor:
-                    os.read(descriptor, 512)
-                elif descriptor == self._source and self._is_open:
-                    if not self._read():
-                        self._is_open = False
-                        poll.unregister(descriptor)
-                        poll.register(self.channel.descriptor, 0)
-                else:
-                    self.channel.close()
 
     def _read(self) -> bool:
         """Read and perform the next requests. Return False at the end of the input."""
