@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
     from ext_sdk.duration import Duration
 
-    from .agents import Agent
     from .files import EvalFile
     from .runner import EvalResult, EvalRun
 
@@ -204,6 +203,8 @@ def run_command(
     Exit codes: 0 if all tasks passed, 1 if not, 2 for a wrong command line or file, 3 if a replay differs from its
     recording, 70 for a defect of ext-host, 130 if interrupted.
     """
+    import shlex
+
     from .agents import agent_of
     from .reports import TextReport, as_json, check_file, write_file
     from .reports import junit as as_junit
@@ -224,7 +225,10 @@ def run_command(
             servers = spec.mcp_servers() if agent_text.partition(":")[0] in {"file", "acp"} else ()
             agent = agent_of(agent_text, servers, permissions or "")
         if agent_command:
-            agent = _with_command(agent, agent_command)
+            from .acp_agent import AcpAgent
+
+            if isinstance(agent, AcpAgent):
+                agent.command = shlex.split(agent_command)
         own = RunOptions(agent=agent, programs=commands, runs=runs or 0, permissions=permissions or "", **options)
         found.append(EvalRun(spec, own, report.on_event))
     if record or replay:
@@ -283,17 +287,6 @@ def _programs(extensions: Sequence[str], file: str | None) -> dict[str, str]:
             with suppress(OSError):
                 os.unlink(original)  # noqa: PTH108
     return commands
-
-
-def _with_command(agent: Agent | None, command: str) -> Agent | None:
-    """Return an ACP agent that another command starts."""
-    import shlex
-
-    from .acp_agent import AcpAgent
-
-    if isinstance(agent, AcpAgent):
-        agent.command = shlex.split(command)
-    return agent
 
 
 def _run_recorder(runs: Sequence[EvalRun], record: str, replay: str) -> NoReturn:

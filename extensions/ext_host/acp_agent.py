@@ -15,6 +15,7 @@ import signal
 import threading
 from contextlib import ExitStack, contextmanager, suppress
 from importlib.util import find_spec
+from types import NoneType
 from typing import TYPE_CHECKING, Any, cast
 
 from ext_sdk.core import __version__
@@ -60,6 +61,7 @@ ERROR_LENGTH = 1000  # characters of its errors
 STDERR_LENGTH = 2000  # characters of its standard error in a failure
 INSTALL = "install it: pip install 'gevals-extensions[acp]'"
 PERMISSIONS = ("allow", "deny", "mcp")
+_TYPES = {"method": (str, NoneType), "id": (str, int, float, NoneType), "error": (dict, NoneType)}
 _CONTINUATION = bytes(range(0x80, 0xC0))  # bytes within a character of UTF-8
 _VARIABLE = re.compile(r"\$\{(\w+)(?::-([^}]*))?\}")
 
@@ -141,16 +143,6 @@ class _Remarks(logging.Handler):
             self.add(cut(f"{record.getMessage()}: {reason}" if reason else record.getMessage(), TITLE_LENGTH))
 
 
-def _is_message(members: dict[str, Any]) -> bool:
-    """Return True if the members that the package relies on have the types of JSON-RPC."""
-    id, error = members.get("id"), members.get("error")
-    return (
-        isinstance(members.get("method", ""), str)
-        and not isinstance(id, (bool, dict, list))
-        and (error is None or isinstance(error, dict))
-    )
-
-
 class _Transport:
     """Messages of one agent as JSON on lines: what the package reads and writes."""
 
@@ -181,7 +173,10 @@ class _Transport:
                 text = event.payload.decode("utf-8", "replace")
                 with suppress(MessageError):
                     message = loads(text)
-                    if isinstance(message, dict) and _is_message(message):
+                    # The package relies on these types.
+                    if isinstance(message, dict) and all(
+                        isinstance(message.get(name), kinds) for name, kinds in _TYPES.items()
+                    ):
                         return message
                 self._remarks.add(f"it wrote a line that is not a message of JSON-RPC: {cut(text, TITLE_LENGTH)!r}")
 
@@ -581,7 +576,7 @@ class _Run:
         known = self._calls.get(tool_call.tool_call_id)
         title = tool_call.title or (known["title"] if known else "")
         policy = self._agent.permissions
-        allowed = policy == "allow" or (policy == "mcp" and any(_allows(each, title) for each in self._agent.servers))
+        allowed = policy == "allow" or (policy == "mcp" and any(each.allows(title) for each in self._agent.servers))
         kinds = ("allow_once", "allow_always") if allowed else ("reject_once", "reject_always")
         chosen = next((option for kind in kinds for option in options if option.kind == kind), None)
         if chosen is None or self._deadline.expired:
@@ -675,12 +670,3 @@ class _Run:
         if terminal_id not in self._terminals:
             raise acp.RequestError(INVALID_PARAMS, f"no terminal has the id {cut(terminal_id, TITLE_LENGTH)!r}")
         return self._terminals[terminal_id]
-
-
-def _allows(server: McpServer, title: str) -> bool:
-    """Return True if the title of a tool call names a tool that the configuration of a server allows."""
-    named = "mcp" in title or server.name in title
-    if server.spec.get("enableAllTools"):
-        return named
-    tools = server.spec.get("alwaysAllow")
-    return isinstance(tools, list) and any(title == tool or (named and str(tool) in title) for tool in tools)

@@ -453,6 +453,14 @@ class McpServer:
     name: str
     spec: Mapping[str, object]
 
+    def allows(self, title: str) -> bool:
+        """Return True if the title of a tool call names a tool that `alwaysAllow` or `enableAllTools` allows."""
+        named = "mcp" in title or self.name in title
+        if self.spec.get("enableAllTools"):
+            return named
+        tools = self.spec.get("alwaysAllow")
+        return isinstance(tools, list) and any(title == tool or (named and str(tool) in title) for tool in tools)
+
 
 @dataclass(frozen=True)
 class TaskSet:

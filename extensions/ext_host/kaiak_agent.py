@@ -93,8 +93,8 @@ class KaiakAgent:
         on_output: Callable[[str], object],
         deadline: Deadline,
     ) -> AgentResult:
-        link = _connect(self.address) if self.address else _start(self.command, environ)
-        return _Run(self, link, str(workdir), on_output, deadline).result(prompt)
+        server = _Server.connect(self.address) if self.address else _Server.start(self.command, environ)
+        return _Run(self, server, str(workdir), on_output, deadline).result(prompt)
 
 
 class _Failed(Exception):
@@ -133,9 +133,45 @@ class _Server:
         for descriptor in (reader, writer):
             os.set_blocking(descriptor, False)
 
+    @classmethod
+    def connect(cls, address: str) -> _Server:
+        """Connect to the server of a Unix socket. Raises HostError."""
+        channel = socket.socket(socket.AF_UNIX)
+        try:
+            channel.settimeout(CONNECT_SECONDS)
+            channel.connect(address)
+        except OSError as error:
+            channel.close()
+            reason = error.strerror or str(error)
+            remedy = "start the server first, for example: ext-host agent --protocol kaiak"
+            raise HostError(f"cannot connect to the Unix socket {address}: {reason}; {remedy}") from None
+        descriptor = channel.detach()
+        return cls(descriptor, descriptor)
+
+    @classmethod
+    def start(cls, argv: Sequence[str], environ: Mapping[str, str]) -> _Server:
+        """Start a server in the working directory of the host. Raises HostError."""
+        with ExitStack() as ours, ExitStack() as theirs:
+            try:
+                (stdin, writer), (reader, stdout), (errors, stderr) = (os.pipe() for _ in range(3))
+                directory = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+                for descriptor in (stdin, stdout, stderr, directory):
+                    theirs.callback(os.close, descriptor)
+                for descriptor in (writer, reader, errors):
+                    ours.callback(os.close, descriptor)
+                command = Command(argv, env=environ, directory=directory, grace=GRACE, keep=True)
+                child = SPAWNER.spawn(command, stdin=stdin, stdout=stdout, stderr=stderr)
+            except (ProcessError, ValueError) as error:
+                raise HostError(str(error)) from None
+            except OSError as error:
+                raise HostError(f"cannot start {argv[0]!r}: {error.strerror}") from None
+            ours.pop_all()
+        return cls(reader, writer, child, errors)
+
     def write(self, data: bytes) -> None:
-        """Store bytes, which `read` writes when the server reads."""
+        """Write bytes; `read` writes those for which the connection has no room."""
         self._pending += data
+        self._flush()
 
     def read(self, seconds: float) -> bytes | None:
         """Move bytes; wait for the first up to some seconds. Return what was read, None at the end."""
@@ -151,7 +187,7 @@ class _Server:
         if self._errors in ready:
             self._read_errors()
         if ready.get(self._writer, 0) & ~select.POLLIN:
-            self._write_pending()
+            self._flush()
         if not ready.get(self._reader, 0) & ~select.POLLOUT:
             return b""
         try:
@@ -161,7 +197,7 @@ class _Server:
         except OSError:  # the connection was reset
             return None
 
-    def _write_pending(self) -> None:
+    def _flush(self) -> None:
         try:
             del self._pending[: os.write(self._writer, self._pending)]
         except BlockingIOError:
@@ -217,41 +253,6 @@ def _ignore(data: bytes) -> None:
     pass
 
 
-def _connect(address: str) -> _Server:
-    """Connect to the server of a Unix socket. Raises HostError."""
-    channel = socket.socket(socket.AF_UNIX)
-    try:
-        channel.settimeout(CONNECT_SECONDS)
-        channel.connect(address)
-    except OSError as error:
-        channel.close()
-        reason = error.strerror or str(error)
-        remedy = "start the server first, for example: ext-host agent --protocol kaiak"
-        raise HostError(f"cannot connect to the Unix socket {address}: {reason}; {remedy}") from None
-    descriptor = channel.detach()
-    return _Server(descriptor, descriptor)
-
-
-def _start(argv: Sequence[str], environ: Mapping[str, str]) -> _Server:
-    """Start a server in the working directory of the host. Raises HostError."""
-    with ExitStack() as ours, ExitStack() as theirs:
-        try:
-            (stdin, writer), (reader, stdout), (errors, stderr) = (os.pipe() for _ in range(3))
-            directory = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-            for descriptor in (stdin, stdout, stderr, directory):
-                theirs.callback(os.close, descriptor)
-            for descriptor in (writer, reader, errors):
-                ours.callback(os.close, descriptor)
-            command = Command(argv, env=environ, directory=directory, grace=GRACE, keep=True)
-            child = SPAWNER.spawn(command, stdin=stdin, stdout=stdout, stderr=stderr)
-        except (ProcessError, ValueError) as error:
-            raise HostError(str(error)) from None
-        except OSError as error:
-            raise HostError(f"cannot start {argv[0]!r}: {error.strerror}") from None
-        ours.pop_all()
-    return _Server(reader, writer, child, errors)
-
-
 class _Run:
     """One session with the server."""
 
@@ -282,8 +283,7 @@ class _Run:
         error = ""
         details: dict[str, object] = {}
         try:
-            self._configure()
-            details = self._fix(prompt)
+            details = self._work(prompt)
         except _Failed as failure:
             error = self._report(f"the agent failed: {failure}")
         except _Stopped as stop:
@@ -292,7 +292,13 @@ class _Run:
                 seconds = self._deadline.elapsed()
                 error = self._report(f"the agent was stopped after {seconds:.1f} s, without a response to {stop}")
         finally:
-            self._delete(force=bool(error))
+            self._deadline = Deadline(END_SECONDS)
+            argument: Params = {"session_id": self._session, "force": bool(error), "cleanup_files": True}
+            with suppress(_Failed, _Stopped):
+                if self._is_head and self._session:
+                    self._call("kaiak/delete_session", {"session_id": self._session}, END_SECONDS)
+                elif self._session:
+                    self._command("delete_session", argument, END_SECONDS)
             self._server.end(background)
             if error:
                 background.close()
@@ -303,36 +309,38 @@ class _Run:
         stderr = self._server.stderr()
         return "\n".join([text, *self._remarks, *([f"its standard error ends with:\n{stderr}"] if stderr else [])])
 
-    def _configure(self) -> None:
-        """Set the workspace, which also finds out the dialect. Raises _Failed, _Stopped."""
-        configuration = {"workspace": {"working_dir": self._workdir}}
+    def _work(self, prompt: str) -> Params:
+        """Set the workspace, which also finds out the dialect, and send the prompt. Return details of the result.
+
+        Raises:
+            _Failed: the server has failed.
+            _Stopped: the deadline has expired.
+        """
+        argument: Params = {"configuration": {"workspace": {"working_dir": self._workdir}}, "reset_existing": False}
+        folder = Path(self._workdir).as_uri()
         try:
             try:
-                self._command("configure", {"configuration": configuration, "reset_existing": False})
+                self._command("configure", argument)
             except _Refused as refused:
                 if refused.code != NOT_INITIALIZED:
                     raise
-                folder = Path(self._workdir).as_uri()
                 self._call("initialize", {"processId": None, "rootUri": folder, "capabilities": {}}, CALL_SECONDS)
                 self._server.write(self._connection.notification("initialized", {}))
-                self._command("configure", {"configuration": configuration, "reset_existing": False})
+                self._command("configure", argument)
         except _Refused as refused:
             if refused.code != METHOD_NOT_FOUND:
                 raise
             self._is_head = True
-
-    def _fix(self, prompt: str) -> Params:
-        """Send the prompt and wait for the end of the work. Return details. Raises _Failed, _Stopped."""
         incident: Params = {"id": "task", "message": prompt, "severity": "warning"}
         if self._is_head:
-            incident |= {"uri": Path(self._workdir).as_uri(), "description": ""}
+            incident |= {"uri": folder, "description": ""}
             params: Params = {"incidents": [incident], "agent_config": {"workspace": self._workdir}}
             result = self._call("kaiak/generate_fix", params, None)
         else:
             incident["rule_id"] = "task"
             self._session = str(uuid4())
             options = {"auto_apply_safe_fixes": False, "include_explanations": False}
-            argument: Params = {"session_id": self._session, "incidents": [incident], "options": options}
+            argument = {"session_id": self._session, "incidents": [incident], "options": options}
             result = self._command("generate_fix", argument, None)
         result = result if isinstance(result, dict) else {}
         self._session = str(result.get("session_id") or self._session)
@@ -341,18 +349,6 @@ class _Run:
             reason = next((f": {step['text']}" for step in reversed(self._steps) if step["type"] == "error"), "")
             raise _Failed(f"it responded to generate_fix with status {status!r}{reason}")
         return {"status": status}
-
-    def _delete(self, *, force: bool) -> None:
-        """Delete the session, if the server still responds."""
-        self._deadline = Deadline(END_SECONDS)
-        if not self._session:
-            return
-        with suppress(_Failed, _Stopped):
-            if self._is_head:
-                self._call("kaiak/delete_session", {"session_id": self._session}, END_SECONDS)
-            else:
-                argument: Params = {"session_id": self._session, "force": force, "cleanup_files": True}
-                self._command("delete_session", argument, END_SECONDS)
 
     # --- Calls -------------------------------------------------------------------------------------------------------
 
@@ -426,19 +422,16 @@ class _Run:
         if session != self._session:
             return  # of another client of this server
         if kind in {"ai_response", "ai_message"}:
-            self._message(_text(content, "text"), partial=content.get("partial") is True)
+            text = _text(content, "text")
+            if self._output.size and not self._in_message:
+                text = f"\n{text}"
+            self._in_message = content.get("partial") is True  # else the next text is another message
+            self._output.write(text.encode("utf-8", "replace"))
+            self._on_output(text)
         elif kind == "user_interaction":
             self._respond(content)
         elif kind in _SHOWN:
             self._step(kind, next((text for name in _SHOWN[kind] if (text := _text(content, name))), ""))
-
-    def _message(self, text: str, *, partial: bool) -> None:
-        """Store a message; parts of one are joined, and complete messages are separate lines."""
-        if not self._in_message and self._output.size:
-            text = f"\n{text}"
-        self._in_message = partial
-        self._output.write(text.encode("utf-8", "replace"))
-        self._on_output(text)
 
     def _step(self, kind: str, text: str) -> None:
         if len(self._steps) >= MOST_STEPS:  # the last ones count

@@ -93,42 +93,39 @@ class TextReport:
         self._partial: dict[int, str] = {}  # output of agents whose last line is not complete
         self._progress = ""  # last line of the terminal
         self._over = threading.Event()
+        if terminal:
+            threading.Thread(target=self._update, daemon=True, name="progress").start()
 
     def on_event(self, event: Event) -> None:
         """Print an event."""
         with self._lock:
             if event.kind == "run_start":
-                self._begin(event)
+                self._total = event.total
+                self._ended.clear()
             elif event.number:
                 _, began = self._running.get(event.number, (event, time.monotonic()))
                 self._running[event.number] = (event, began)
                 self._shown = self._shown or event.number
-                self._print(event.number, self._lines(event))
+                if event.number == self._shown:
+                    self._write(self._lines(event))
+                else:
+                    self._waiting.setdefault(event.number, []).extend(self._lines(event))
                 if event.kind == "task_complete":
                     self._end(event)
-            elif event.kind == "run_complete":
-                self._over.set()
             self._draw()
 
+    def _update(self) -> None:
+        while not self._over.wait(TICK_SECONDS):
+            with self._lock:
+                self._draw()
+
     def summary(self, results: Sequence[EvalResult]) -> None:
-        """Print the number of tasks by status."""
+        """Print the number of tasks by status, after the last event."""
+        self._over.set()
         statuses: Counter[str] = Counter(task.status for result in results for task in result.tasks)
         counts = ", ".join(f"{statuses[status]} {status}" for status in VERDICTS if statuses[status])
         duration = Duration(round(sum(result.seconds for result in results) * 10) * 100_000_000)
         self._write([f"{counted(sum(statuses.values()), 'task')}: {counts} in {duration}"])
-
-    def _begin(self, event: Event) -> None:
-        self._total = event.total
-        self._ended.clear()
-        self._over = over = threading.Event()
-
-        def update() -> None:
-            while not over.wait(TICK_SECONDS):
-                with self._lock:
-                    self._draw()
-
-        if self._terminal:
-            threading.Thread(target=update, daemon=True, name="progress").start()
 
     def _lines(self, event: Event) -> Iterator[str]:
         if event.phase == "agent" and event.kind == "step" and (rest := self._partial.pop(event.number, "")):
@@ -154,12 +151,6 @@ class TextReport:
 
     def _coloured(self, text: str, status: str) -> str:
         return f"\x1b[{COLOURS[status]}m{text}\x1b[0m" if self._colour and status else text
-
-    def _print(self, number: int, lines: Iterable[str]) -> None:
-        if number == self._shown:
-            self._write(lines)
-        else:
-            self._waiting.setdefault(number, []).extend(lines)
 
     def _end(self, event: Event) -> None:
         """Forget a task that has ended; print the others that have ended, and one that still runs."""
@@ -187,7 +178,7 @@ class TextReport:
             f"{event.task} {event.phase or 'starts'} {now - began:.0f} s" for event, began in self._running.values()
         ]
         counts = f"{sum(self._ended.values())}/{self._total}" + (f", {failed} failed" if failed else "")
-        text = "" if self._over.is_set() else readable("  ".join([f"[{counts}]", *running]))
+        text = readable("  ".join([f"[{counts}]", *running])) if running else ""
         text = text[: shutil.get_terminal_size().columns - 1]
         if text != self._progress:
             self._progress = text
@@ -318,7 +309,42 @@ def as_json(results: Sequence[EvalResult]) -> bytes:
                         "status": task.status,
                         "reason": task.reason,
                         "seconds": round(task.seconds, 3),
-                        "runs": [_trial_as_json(trial) for trial in task.trials],
+                        "runs": [
+                            {
+                                "status": trial.status,
+                                "reason": trial.reason,
+                                "seconds": round(trial.seconds, 3),
+                                "timedOut": trial.timed_out,
+                                "prompt": trial.prompt,
+                                "agent": trial.agent
+                                and {
+                                    "output": trial.agent.output,
+                                    "error": trial.agent.error,
+                                    "seconds": round(trial.agent_seconds, 3),
+                                    "details": dict(trial.agent.details),
+                                },
+                                "phases": {
+                                    name: {
+                                        "success": phase.success,
+                                        "error": phase.error,
+                                        "seconds": round(phase.seconds, 3),
+                                        "steps": [
+                                            {
+                                                "name": step.name,
+                                                "success": step.success,
+                                                "message": step.message,
+                                                "error": step.error,
+                                                "outputs": dict(step.outputs),
+                                                "seconds": round(step.seconds, 3),
+                                            }
+                                            for step in phase.steps
+                                        ],
+                                    }
+                                    for name, phase in trial.phases.items()
+                                },
+                            }
+                            for trial in task.trials
+                        ],
                     }
                     for task in result.tasks
                 ],
@@ -327,40 +353,3 @@ def as_json(results: Sequence[EvalResult]) -> bytes:
         ],
     }
     return dumps(report).encode("utf-8", "backslashreplace") + b"\n"
-
-
-def _trial_as_json(trial: TrialResult) -> dict[str, object]:
-    agent = trial.agent
-    return {
-        "status": trial.status,
-        "reason": trial.reason,
-        "seconds": round(trial.seconds, 3),
-        "timedOut": trial.timed_out,
-        "prompt": trial.prompt,
-        "agent": agent
-        and {
-            "output": agent.output,
-            "error": agent.error,
-            "seconds": round(trial.agent_seconds, 3),
-            "details": dict(agent.details),
-        },
-        "phases": {
-            name: {
-                "success": phase.success,
-                "error": phase.error,
-                "seconds": round(phase.seconds, 3),
-                "steps": [
-                    {
-                        "name": step.name,
-                        "success": step.success,
-                        "message": step.message,
-                        "error": step.error,
-                        "outputs": dict(step.outputs),
-                        "seconds": round(step.seconds, 3),
-                    }
-                    for step in phase.steps
-                ],
-            }
-            for name, phase in trial.phases.items()
-        },
-    }

@@ -95,9 +95,11 @@ def test_a_terminal_shows_the_progress_in_its_last_line() -> None:
     assert out.getvalue().endswith("\r\x1b[K[0/3]  task-1 agent 0 s")
     report.on_event(complete(1, "failed", "no"))
     assert "\r\x1b[K\x1b[31mtask     FAILED \x1b[0m task-1\n" in out.getvalue()
-    assert out.getvalue().endswith("[1/3, 1 failed]")
-    report.on_event(event("run_complete", 0))
-    assert out.getvalue().endswith("\r\x1b[K")
+    report.on_event(event("task_start", 2))
+    assert out.getvalue().endswith("[1/3, 1 failed]  task-2 starts 0 s")
+    report.on_event(complete(2))
+    report.summary([RESULT])
+    assert "\r" not in out.getvalue()[out.getvalue().index("task-2\n") :]
 
 
 def task(name: str, *trials: TrialResult, status: Status = "passed", reason: str = "") -> TaskResult:
