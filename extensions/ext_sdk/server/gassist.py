@@ -180,10 +180,8 @@ class GAssistAdapter(Adapter):
             prepared = self.server.session.prepare(call.params, lambda *_: None)
         except RpcError as error:
             args_type = self.server.extension.operations[operation].args_type
-            missing = (
-                missing_argument(args_type, call.params["args"]) if error.code == gevals_spec.INVALID_PARAMS else None
-            )
-            if missing is None:
+            missing = missing_argument(args_type, call.params["args"], error.message)
+            if missing is None or error.code != gevals_spec.INVALID_PARAMS:
                 raise
             name, schema = missing
             self._pending = Pending(call.function, call.params, name, str(schema["type"]))
@@ -404,10 +402,13 @@ def plugin_functions(extension: Definition, tools: Tools) -> list[dict[str, obje
     return functions
 
 
-def missing_argument(args_type: type[Args], args: object) -> tuple[str, Schema] | None:
+def missing_argument(args_type: type[Args], args: object, refusal: str) -> tuple[str, Schema] | None:
     """Return the first argument that is required and missing, and its schema; None if none is.
 
     Of several arguments of which one is required, the first that is a text is missing, because users reply in texts.
+
+    Args:
+        refusal: the message of the error for these arguments, which may be about something else.
     """
     import msgspec
 
@@ -416,13 +417,15 @@ def missing_argument(args_type: type[Args], args: object) -> tuple[str, Schema] 
     if not isinstance(args, dict):
         return None
     fields = {field.name: field for field in msgspec.structs.fields(args_type)}
-    names = [field.encode_name for field in fields.values() if field.required and field.encode_name not in args]
+    names = {name: field.encode_name for name, field in fields.items()}
     schemas = cast("dict[str, Schema]", argument_schema(object_schema(args_type))["properties"])
+    required = [names[field.name] for field in fields.values() if field.required]
+    missing = [name for name in required if name not in args and f": {name}: " in refusal]
     for rule in args_type.__alternatives__:
-        options = [fields[field].encode_name for field in rule.fields]
-        if not any(args.get(option) for option in options):
-            names += sorted(options, key=lambda option: schemas[option]["type"] != "string")[:1]
-    return (names[0], schemas[names[0]]) if names else None
+        options = [names[field] for field in rule.fields]
+        if rule.text(names) in refusal and not any(args.get(option) for option in options):
+            missing += sorted(options, key=lambda option: schemas[option]["type"] != "string")[:1]
+    return (missing[0], schemas[missing[0]]) if missing else None
 
 
 DEPTH = 2  # of members that a manifest describes: arguments, and their members

@@ -212,6 +212,7 @@ def test_of_several_arguments_a_text_is_asked_for_and_a_confirmation_follows(tmp
         line, result = engine.input("yes")[1:]
         assert line == {"method": "stream", "data": "hi\n"}
         assert "\nexitCode: 0\nstdout: hi\n" in str(result["data"])
+        assert engine.execute("shell_run", shell="csh")[0]["method"] == "error"  # which is wrong in any case
         (question,) = engine.execute("shell_assert_file")
         assert engine.input("none.txt")[1]["success"] is False
         (question,) = engine.execute("shell_write_file", path="a.txt")

@@ -59,7 +59,7 @@ def party(name: str = "party-1") -> ext_sdk.Extension:
     ],
 )
 def test_a_missing_argument_is_one_that_a_user_can_reply_with(args: object, name: str, kind: str) -> None:
-    missing = missing_argument(Invite, args)
+    missing = missing_argument(Invite, args, "invite: expected one of guest and everyone, found none")
     assert missing == ((name, {"type": kind, "description": "The guest", "default": ""}) if name else None)
 
 
@@ -68,8 +68,10 @@ def test_a_required_argument_is_missing_whatever_its_type() -> None:
         number: int
         at: str = ""
 
-    assert missing_argument(Seat, {"at": "window"}) == ("number", {"type": "integer"})
-    assert missing_argument(Seat, {"number": None}) is None
+    refusal = "seat: number: this argument is required and was not given"
+    assert missing_argument(Seat, {"at": "window"}, refusal) == ("number", {"type": "integer"})
+    assert missing_argument(Seat, {"number": None}, refusal) is None
+    assert missing_argument(Seat, {"at": 1}, "seat: at: expected a string, found 1") is None  # asked for after that
 
 
 def plugin(command: Sequence[str], folder: Path, *, deny: Sequence[str] = ()) -> dict[str, str]:
