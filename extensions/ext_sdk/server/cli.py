@@ -389,21 +389,15 @@ def serve_text(extension: Definition, program: str) -> str:
     known = [operation for operation in extension.operations.values() if not operation.same_as]
     free = [operation.name for operation in known if not operation.destructive]
     others = [operation.name for operation in known if operation.destructive]
-    lists = (("served", free), ("served with --allow", others))
     lines = []
-    for title, names in lists:
-        lines += textwrap.wrap(f"{title}: {', '.join(names) or 'none'}", WIDTH, subsequent_indent="  ")
-    example = min(others, key=len, default="NAME")
-    return "\n".join(
-        [
-            *lines,
-            "",
-            "examples:",
-            f"  {program} serve --protocol mcp --allow {example}",
-            f"  {program} serve --protocol mcp --allow '*' --workdir /path/of/project",
-            f"  {program} serve --protocol mcp --deny '*' --allow {','.join((*free, *others)[:2])}",
-        ]
-    )
+    for title, names in (("served", free), ("served with --allow", others)):
+        if names:
+            lines += textwrap.wrap(f"{title}: {', '.join(names)}", WIDTH, subsequent_indent="  ")
+    lines += ["", "examples:", f"  {program} serve --protocol mcp --workdir /path/of/project"]
+    if others:
+        lines += [f"  {program} serve --protocol mcp --allow {min(others, key=len)}"]
+        lines += [f"  {program} serve --protocol mcp --allow '*'"]
+    return "\n".join([*lines, f"  {program} serve --protocol mcp --deny '*' --allow {','.join((*free, *others)[:2])}"])
 
 
 def operation_text(operation: Operation, program: str) -> str:

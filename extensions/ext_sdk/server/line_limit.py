@@ -183,13 +183,14 @@ def _size(text: str) -> int:
 def readable(members: dict[str, object]) -> str:
     """Return the members of a result as text: message, error, and one line or block for each output."""
     message, error, outputs = (members.get(name) for name in ("message", "error", "outputs"))
-    lines = [str(message)] if message else []
-    if error and error != message:
-        lines.append(str(error))
+    summary, (first, _, rest) = str(message or ""), str(error or "").partition("\n")
+    # The message often ends with the first line of the error, or is the beginning of it.
+    lines = [summary, rest] if summary.endswith(first) else [first, rest] if first.startswith(summary) else []
+    lines = lines or [summary, first, rest]
     for name, value in outputs.items() if isinstance(outputs, dict) else ():
         text = value.rstrip("\n")
         lines.append(f"{name}:\n{text}" if "\n" in text else f"{name}: {text}")
-    return "\n".join(lines) or ("done" if members["success"] else "failed")
+    return "\n".join(filter(None, lines)) or ("done" if members["success"] else "failed")
 
 
 def cut(text: str, limit: int) -> str:

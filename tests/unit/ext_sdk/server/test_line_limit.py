@@ -13,7 +13,7 @@ from ext_sdk import Result
 from ext_sdk.core.redaction.redactor import Redactor
 from ext_sdk.core.wire.errors import RpcError
 from ext_sdk.core.wire.json_codec import dumps
-from ext_sdk.server.line_limit import BUDGET_BYTES, ID_LIMIT_BYTES, LineLimiter, cut, id_fits
+from ext_sdk.server.line_limit import BUDGET_BYTES, ID_LIMIT_BYTES, LineLimiter, cut, id_fits, readable
 from tests.support.line_limit import read
 
 if TYPE_CHECKING:
@@ -302,3 +302,25 @@ def test_a_cut_text_fits_whatever_its_characters_cost(text: str, limit: int) -> 
 @pytest.mark.parametrize("limit", [-1, 0, 2, 10, 40])
 def test_where_there_is_no_room_at_all_only_the_length_is_told(limit: int) -> None:
     assert cut("x" * 500, limit) == "[… 500 characters]"
+
+
+@pytest.mark.parametrize(
+    ("members", "text"),
+    [
+        (
+            {"success": True, "message": "read", "outputs": {"a": "1", "b": "x\ny\n", "c": ""}},
+            "read\na: 1\nb:\nx\ny\nc: ",
+        ),
+        ({"success": True}, "done"),
+        ({"success": False}, "failed"),
+        ({"success": False, "message": "late", "error": "late"}, "late"),
+        (
+            {"success": False, "message": "1 check failed", "error": "expected 1, got 2"},
+            "1 check failed\nexpected 1, got 2",
+        ),
+        ({"success": False, "message": "web: timed out", "error": "timed out\nsee log"}, "web: timed out\nsee log"),
+        ({"success": False, "message": "no file", "error": "no file: a.txt\ncheck it"}, "no file: a.txt\ncheck it"),
+    ],
+)
+def test_a_result_can_be_read_without_repetitions(members: dict[str, object], text: str) -> None:
+    assert readable(members) == text
