@@ -23,8 +23,7 @@ from ext_sdk.core.text import cut, suggest
 from ext_sdk.wire import FRAMINGS, Answer, Connection, Junk, Malformed, Notification, Request, RpcError
 
 from .commands import SPAWNER
-from .files import HostError
-from .templates import Template, TemplateError
+from .files import HostError, Template, TemplateError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -78,9 +77,6 @@ class Extension:
         self._log: Log = lambda _level, _message: None
         self._stderr = Output(0)
         self._validators: dict[str, Draft202012Validator] = {}
-        self._start(argv, env)
-
-    def _start(self, argv: Sequence[str], env: Mapping[str, str]) -> None:
         with ExitStack() as theirs, ExitStack() as ours:
             pipes = [os.pipe() for _ in range(3)]
             (stdin, feed), (stdout, out), (stderr, err) = pipes
@@ -316,6 +312,7 @@ class Extensions:
                 f"`--extension {name}=COMMAND`, or write a path that begins with ./"
             )
         path = self._spec.folder / Path(package.removeprefix("file://")).expanduser()
+        path = Path(os.path.normpath(path))  # as text, like Go: a missing folder before `..` does not matter
         if not os.access(path, os.X_OK) or path.is_dir():
             reason = "it is not executable" if path.is_file() else "no such file"
             raise HostError(f"extension {name}: cannot run its package {path}: {reason}")
@@ -331,24 +328,22 @@ class Extensions:
                 if extension is None:
                     known = ", ".join(self._spec.extensions) or "none"
                     raise HostError(f"extension {name!r} is not in the eval; it has {known}")
-                self._running[name] = self._started(extension, deadline)
+                try:
+                    env = {key: _filled(value, self._environ) for key, value in extension.env.items()}
+                    config = _filled(extension.config, self._environ)
+                except TemplateError as error:
+                    raise HostError(f"extension {name}: {error}") from None
+                # Extensions with the same value share the outputs that they keep; their parents differ.
+                shared = {VALUES_HOST: f"ext-host-{os.getpid()}-{id(self)}"}
+                environ = {**self._environ, **shared, **cast("dict[str, str]", env)}
+                running = Extension(name, self.argv(extension), environ)
+                try:
+                    running.initialize(cast("Mapping[str, object] | None", config), deadline)
+                except HostError:
+                    running.close()
+                    raise
+                self._running[name] = running
             return self._running[name]
-
-    def _started(self, spec: ExtensionSpec, deadline: Deadline) -> Extension:
-        try:
-            env = {name: _filled(value, self._environ) for name, value in spec.env.items()}
-            config = _filled(spec.config, self._environ)
-        except TemplateError as error:
-            raise HostError(f"extension {spec.name}: {error}") from None
-        # Extensions with the same value share the outputs that they keep; their parents are different supervisors.
-        shared = {VALUES_HOST: f"ext-host-{os.getpid()}-{id(self)}"}
-        extension = Extension(spec.name, self.argv(spec), {**self._environ, **shared, **cast("dict[str, str]", env)})
-        try:
-            extension.initialize(cast("Mapping[str, object] | None", config), deadline)
-        except HostError:
-            extension.close()
-            raise
-        return extension
 
     def close(self) -> list[str]:
         """Shut all extensions down, side by side. Return what went wrong."""

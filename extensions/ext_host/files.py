@@ -1,4 +1,4 @@
-"""Task, Eval and Agent files of mcpchecker (apiVersion mcpchecker/v1alpha1 and v1alpha2), as typed objects.
+"""Task, Eval and Agent files of mcpchecker (apiVersion mcpchecker/v1alpha1 and v1alpha2), as typed objects; templates.
 
 Each object has the document that it was read from, which gives the line and column of every member. Files are read as
 mcpchecker reads them: unknown members are ignored (`ext-host lint` reports them), and relative paths start at the
@@ -17,9 +17,11 @@ from ext_sdk.core.text import cut, suggest
 from ext_sdk.duration import Duration
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
     import yaml
+
+    Source = Callable[[str], str]  # returns the value of a field of a template, or raises TemplateError
 
 API_VERSIONS = ("mcpchecker/v1alpha1", "mcpchecker/v1alpha2")
 PHASES = ("setup", "verify", "cleanup")
@@ -138,7 +140,7 @@ class Document:
             if isinstance(node, yaml.MappingNode):
                 for name, value in node.value:
                     if name.value == str(part):
-                        inner, mark = value, name.start_mark if key or not value.value else value.start_mark
+                        inner, mark = value, name.start_mark if key or value.value == "" else value.start_mark
             elif isinstance(node, yaml.SequenceNode) and isinstance(part, int) and part < len(node.value):
                 inner = node.value[part]
                 mark = inner.start_mark
@@ -563,11 +565,20 @@ def eval_of(document: Document) -> EvalFile:
         config = reader.mapping((*at, "config")) if document.get((*at, "config")) is not None else None
         package = reader.text((*at, "package"), required=True)
         extensions[name] = ExtensionSpec(name, package, reader.texts((*at, "env")), config, at)
+    agent = None
+    if reader.mapping(("config", "agent")):
+        ref = ("config", "agent")
+        path, kind = reader.text((*ref, "path")), reader.text((*ref, "type"), required=True)
+        if kind == "file" and not path:
+            reader.refuse(ref, "expected `path`, the file of the agent, for type: file")
+        elif kind != "file" and not kind.startswith("builtin."):
+            reader.refuse((*ref, "type"), f"expected file or builtin.NAME, found {kind!r}")
+        agent = AgentRef(kind, folder / path if path else None, reader.text((*ref, "model")), ref)
     result = EvalFile(
         document,
         folder,
         name=reader.text(("metadata", "name")) if reader.mapping(("metadata",)) else "",
-        agent=_agent_ref(reader, ("config", "agent"), folder),
+        agent=agent,
         extensions=extensions,
         task_sets=tuple(_task_sets(reader, folder)),
         limits=_limits(reader, ("config", "defaultTaskLimits")),
@@ -577,18 +588,6 @@ def eval_of(document: Document) -> EvalFile:
     )
     reader.done()
     return result
-
-
-def _agent_ref(reader: Reader, at: At, folder: Path) -> AgentRef | None:
-    if not reader.mapping(at):
-        return None
-    path = reader.text((*at, "path"))
-    kind = reader.text((*at, "type"), required=True)
-    if kind == "file" and not path:
-        reader.refuse(at, "expected `path`, the file of the agent, for type: file")
-    elif kind != "file" and not kind.startswith("builtin."):
-        reader.refuse((*at, "type"), f"expected file or builtin.NAME, found {kind!r}")
-    return AgentRef(kind, folder / path if path else None, reader.text((*at, "model")), at)
 
 
 def _task_sets(reader: Reader, folder: Path) -> Iterator[TaskSet]:
@@ -604,7 +603,9 @@ def _task_sets(reader: Reader, folder: Path) -> Iterator[TaskSet]:
             is_glob=bool(pattern),
             source=source,
             labels=reader.texts((*at, "labelSelector")),
-            assertions=tuple(name for name, value in assertions.items() if value not in (None, False, [])),
+            assertions=tuple(
+                name for name, value in assertions.items() if not (value is None or value is False or value == [])
+            ),
             at=at,
         )
 
@@ -763,3 +764,85 @@ def _paths(task_set: TaskSet) -> list[Path]:
         return [Path(task_set.pattern)]
     pattern = task_set.pattern.replace("[^", "[!")  # Go's syntax for a set of other characters
     return [Path(name) for name in sorted(glob.glob(pattern, include_hidden=True))]  # noqa: PTH207 - hidden names match, as in Go
+
+
+# --- Templates -------------------------------------------------------------------------------------------------------
+
+ENV = "env"
+
+
+class TemplateError(ValueError):
+    """A template that is not valid, or whose value is not known; str() is the reason."""
+
+
+class Reference(NamedTuple):
+    """Part of a template that is replaced: a field of a source."""
+
+    source: str
+    field: str
+    offset: int
+
+
+class Template:
+    """Text with references: `{steps.shell.run.stdout}`, `{random.id}`, `{agent.output}`, `{env.NAME}` or `${NAME}`.
+
+    The grammar is that of mcpchecker (package template of gen-mcp): each brace belongs to a reference, so a text with
+    any other brace is refused.
+
+    Args:
+        text: the template.
+        sources: names of the sources that it may use, besides env.
+
+    Attributes:
+        parts: texts and references, in their order.
+
+    Raises:
+        TemplateError: a brace does not belong to a reference.
+    """
+
+    __slots__ = ("parts",)
+
+    def __init__(self, text: str, sources: Collection[str] = ()) -> None:
+        self.parts: list[str | Reference] = []
+        at = 0
+        while at < len(text):
+            begin = min((found for mark in "{}" if (found := text.find(mark, at)) >= 0), default=len(text))
+            if begin == len(text):
+                self.parts.append(text[at:])
+                break
+            if text[begin] == "}":
+                raise TemplateError(f"the brace at character {begin + 1} is not opened; there is no escape for braces")
+            end = text.find("}", begin)
+            if end < 0:
+                raise TemplateError(f"the brace at character {begin + 1} is not closed; there is no escape for braces")
+            dollar = begin > at and text[begin - 1] == "$"
+            name = text[begin + 1 : end]
+            source, dot, field = (ENV, ".", name) if dollar else name.partition(".")
+            if not dot or source not in {ENV, *sources}:
+                known = ", ".join(f"{{{each}.NAME}}" for each in (ENV, *sources))
+                raise TemplateError(f"expected {known} or ${{NAME}}, found {{{name}}}")
+            if source == ENV and not re.fullmatch(r"\w+", field):
+                raise TemplateError(f"expected the name of an environment variable, found {field!r}")
+            if not field:
+                raise TemplateError(f"expected the name of a field, found {{{name}}}")
+            self.parts += [text[at : begin - dollar], Reference(source, field, begin)]
+            at = end + 1
+
+    @property
+    def references(self) -> list[Reference]:
+        """Return the references, in their order."""
+        return [part for part in self.parts if isinstance(part, Reference)]
+
+    def fill(self, environ: Mapping[str, str], sources: Mapping[str, Source] | None = None) -> str:
+        """Return the text with all references replaced. Raises TemplateError for one that has no value."""
+        texts = []
+        for part in self.parts:
+            if isinstance(part, str):
+                texts.append(part)
+            elif part.source != ENV:
+                texts.append((sources or {})[part.source](part.field))
+            elif part.field in environ:
+                texts.append(environ[part.field])
+            else:
+                raise TemplateError(f"the environment variable {part.field} is not set")
+        return "".join(texts)

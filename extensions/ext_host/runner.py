@@ -380,7 +380,8 @@ class EvalRun:
         self._emit(event)
         began = time.monotonic()
         trial = _Trial(self, task, agent, self._extensions, lambda **more: self._emit(replace(event, **more)))
-        result = replace(trial.run(self._stopped, self._cleanup_stopped), seconds=time.monotonic() - began)
+        result = trial.run(self._stopped, self._cleanup_stopped)
+        result = replace(result, number=event.trial, seconds=time.monotonic() - began)
         self._emit(
             replace(event, kind="trial_complete", status=result.status, message=result.reason, seconds=result.seconds)
         )

@@ -14,6 +14,7 @@ import string
 import threading
 import time
 from dataclasses import dataclass, field
+from decimal import Decimal
 from typing import TYPE_CHECKING, Protocol, cast
 
 from ext_sdk.core.text import cut, suggest
@@ -22,8 +23,7 @@ from ext_sdk.wire import RpcError
 
 from .commands import shell
 from .extension_process import ExtensionError
-from .files import HostError, shown
-from .templates import Template, TemplateError
+from .files import HostError, Template, TemplateError, shown
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -33,8 +33,7 @@ if TYPE_CHECKING:
 
     from .commands import CommandEnd, Commands
     from .extension_process import Extension, Extensions
-    from .files import Problem, StepSpec, TaskFile
-    from .templates import Source
+    from .files import Problem, Source, StepSpec, TaskFile
 
 STEP_SECONDS = 300.0  # limit of a script or an http step without `timeout`
 CALL_SECONDS = 30.0  # limit of one operation of an extension
@@ -587,11 +586,14 @@ def _go_text(value: object) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, (int, float)):
-        number = float(value)
-        if number == int(number) and abs(number) < 1e21:
-            return str(int(number))
-        mantissa, _, exponent = repr(number).partition("e")
-        return f"{mantissa.removesuffix('.0')}e{exponent[0]}{exponent[1:]:0>2}" if exponent else mantissa
+        # The shortest digits, with an exponent if that is below -4 or above 5.
+        number = Decimal(repr(float(value))).normalize()
+        sign, digits, exponent = number.as_tuple()
+        first, rest = str(digits[0]), "".join(map(str, digits[1:]))
+        power = int(exponent) + len(rest)
+        if -4 <= power < 6:
+            return f"{number:f}"
+        return f"{'-' * sign}{first}{'.' * bool(rest)}{rest}e{power:+03}"
     if isinstance(value, list):
         return f"[{' '.join(_go_text(item) for item in value)}]"
     if isinstance(value, dict):
