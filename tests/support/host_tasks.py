@@ -14,13 +14,13 @@ from ext_host.runner import EvalRun, RunOptions
 if TYPE_CHECKING:
     from ext_host.runner import EvalResult, Event, TrialResult
 
-# Operations: `ok` and `nothing` succeed, `fail` fails, `rpc` is an error of the protocol, `die` and `junk` break the
+# Operations: `ok` and `nothing` succeed, `fail` fails, `rpc` is an error of the protocol, `crash` and `junk` break the
 # extension, `wait` responds when the file of its argument exists, `silent` never.
 EXTENSION = """
 import json, os, pathlib, sys, time
 schema = {"type": "object", "properties": {"x": {"type": "string"}}, "additionalProperties": False}
 operations = {name: {"params": schema} for name in
-              ("ok", "nothing", "fail", "rpc", "die", "junk", "wait", "silent", "log", "odd")}
+              ("ok", "nothing", "fail", "rpc", "crash", "junk", "wait", "silent", "log", "odd")}
 for line in sys.stdin:
     request = json.loads(line)
     params = request.get("params") or {}
@@ -41,7 +41,7 @@ for line in sys.stdin:
         answer = {"result": {"success": False, "message": "bad", "error": "very bad", "outputs": {"a": "1"}}}
     elif operation == "rpc":
         answer = {"error": {"code": -32603, "message": "a fault"}}
-    elif operation == "die":
+    elif operation == "crash":
         print("last words", file=sys.stderr, flush=True)
         os._exit(3)
     elif operation == "junk":

@@ -75,7 +75,7 @@ def test_logs_are_passed_on_and_requests_of_the_extension_are_refused(start: Cal
 @pytest.mark.parametrize(
     ("operation", "reason"),
     [
-        ("die", "no response to execute: it has ended (exit code 3); standard error ends with:\nlast words"),
+        ("crash", "no response to execute: it has ended (exit code 3); standard error ends with:\nlast words"),
         (
             "junk",
             "no response to execute: it wrote a line that is not a message of JSON-RPC: hello; standard output is",

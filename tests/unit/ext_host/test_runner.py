@@ -57,7 +57,7 @@ def performed(trial: TrialResult) -> dict[str, str]:
             "passed", {"setup": "", "verify": "+", "cleanup": "-!"}, "",
         ),
         (
-            f"verify: [{{x.die: {{}}}}]\ncleanup: [{OK}]",
+            f"verify: [{{x.crash: {{}}}}]\ncleanup: [{OK}]",
             "error", {"setup": "", "verify": "!", "cleanup": "!"}, "it has ended (exit code 3); standard error ends",
         ),
         (
