@@ -1,6 +1,10 @@
 """Working directory: read, write and remove files beneath it, by paths of users.
 
-No path and no symbolic link leads out of it.
+No path and no symbolic link leads out of it. Links are followed if they stay inside. Linux opens such a path in one
+call, openat2(2) with RESOLVE_BENEATH. Elsewhere, or in a sandbox that forbids the call, the path is walked component by
+component, each opened relative to the one before and never through a link; the target of a link is walked in turn. Both
+refuse absolute links, even those that point inside. Replacing a directory by a link meanwhile defeats neither: every
+step starts from a directory that is already open.
 """
 
 from __future__ import annotations
@@ -9,19 +13,20 @@ import errno
 import os
 import shutil
 import stat
+from collections import deque
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path, PurePosixPath
 
-from ext_sdk import safe_open
 from ext_sdk.core.atomic import NEW, NEW_FILE, atomic_write
 from ext_sdk.result import OperationFailed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from typing import BinaryIO
 
-    from .safe_open import Opener
+    Opener = Callable[[int, str, int, int], int]
 
 
 class PathEscapes(OperationFailed):
@@ -114,7 +119,7 @@ class Workdir:
 
     def __init__(self, root: Path, opener: Opener | None = None) -> None:
         self.root = root
-        self._open_beneath = opener or safe_open.safe_opener()
+        self._open_beneath = opener or safe_opener()
 
     def relative(self, text: str) -> str:
         """Return the path relative to the directory, without `.` and `..`; "." for the directory itself."""
@@ -142,7 +147,7 @@ class Workdir:
 
     def path(self, text: str) -> Path:
         """Return the absolute path of an existing entry, for programs that accept paths. It was inside when checked."""
-        os.close(self.open(text, safe_open.SEARCH))
+        os.close(self.open(text, SEARCH))
         return self.root / self.relative(text)
 
     def open(self, text: str, flags: int, mode: int = NEW_FILE) -> int:
@@ -156,7 +161,7 @@ class Workdir:
 
     def _open(self, text: str, relative: str, flags: int, mode: int = NEW_FILE) -> int:
         """Open a relative path, in which `..` after a link goes up from its target; `text` is the path of the user."""
-        root = os.open(self.root, safe_open.SEARCH | os.O_DIRECTORY | os.O_CLOEXEC)
+        root = os.open(self.root, SEARCH | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
             return self._open_beneath(root, relative, flags, mode)
         except OSError as error:
@@ -182,7 +187,7 @@ class Workdir:
             raise PathEscapes(text, str(self.root), "it is that directory itself")
         if make:
             self.mkdir(str(relative.parent))
-        directory = self.open(str(relative.parent), safe_open.SEARCH | os.O_DIRECTORY)
+        directory = self.open(str(relative.parent), SEARCH | os.O_DIRECTORY)
         try:
             yield directory, relative.name
         finally:
@@ -198,7 +203,7 @@ class Workdir:
             links = 0
             while (existing := _lstat(path.name, directory)) and stat.S_ISLNK(existing.st_mode):
                 links += 1
-                if links > safe_open.MOST_LINKS:
+                if links > MOST_LINKS:
                     raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), text)
                 target = os.readlink(path.name, dir_fd=directory)
                 if target.startswith("/"):
@@ -206,7 +211,7 @@ class Workdir:
                 path = path.parent / target
                 if path.name in {"", ".."}:
                     raise NotRegular(text, "directory")
-                entered = self._open(text, str(path.parent), safe_open.SEARCH | os.O_DIRECTORY)
+                entered = self._open(text, str(path.parent), SEARCH | os.O_DIRECTORY)
                 os.close(directory)
                 directory = entered
             yield directory, path.name
@@ -239,7 +244,7 @@ class Workdir:
         if not follow and self.relative(text) != ".":
             with self.parent(text) as (directory, name):
                 return os.stat(name, dir_fd=directory, follow_symlinks=False)
-        descriptor = self.open(text, safe_open.SEARCH | (0 if safe_open.SEARCH else os.O_NONBLOCK))
+        descriptor = self.open(text, SEARCH | (0 if SEARCH else os.O_NONBLOCK))
         try:
             return os.fstat(descriptor)
         finally:
@@ -352,3 +357,99 @@ def _lstat(name: str, directory: int) -> os.stat_result | None:
         return os.stat(name, dir_fd=directory, follow_symlinks=False)
     except FileNotFoundError:
         return None
+
+
+SYS_OPENAT2 = 437  # the same number on every architecture but Alpha, where the walk takes over
+RESOLVE_NO_MAGICLINKS = 0x02
+RESOLVE_BENEATH = 0x08
+MOST_LINKS = 40  # the limit of Linux
+MOST_ATTEMPTS = 50  # openat2 gives EAGAIN when a directory is renamed meanwhile
+# Enough to traverse a directory, or to stat a file without opening it; without O_PATH it needs read permission.
+SEARCH = getattr(os, "O_PATH", os.O_RDONLY)
+
+
+@cache
+def safe_opener() -> Opener:
+    """Return the best function of this system."""
+    by_kernel = _kernel_opener()
+    if by_kernel is None:
+        return open_by_walk
+    directory = os.open("/", os.O_RDONLY)
+    try:
+        os.close(by_kernel(directory, ".", SEARCH, 0))
+    except OSError:  # an older or another kernel, or a sandbox that filters calls
+        return open_by_walk
+    finally:
+        os.close(directory)
+    return by_kernel
+
+
+def _kernel_opener() -> Opener | None:
+    try:
+        import ctypes
+
+        syscall = ctypes.CDLL(None, use_errno=True).syscall
+    except (ImportError, OSError, AttributeError):
+        return None
+
+    class OpenHow(ctypes.Structure):
+        _fields_ = (("flags", ctypes.c_uint64), ("mode", ctypes.c_uint64), ("resolve", ctypes.c_uint64))
+
+    def open_by_kernel(directory: int, path: str, flags: int, mode: int) -> int:
+        creates = flags & os.O_CREAT
+        how = OpenHow(flags | os.O_CLOEXEC, mode if creates else 0, RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS)
+        for _ in range(MOST_ATTEMPTS):
+            descriptor: int = syscall(
+                ctypes.c_long(SYS_OPENAT2),
+                ctypes.c_int(directory),
+                ctypes.c_char_p(os.fsencode(path)),
+                ctypes.byref(how),
+                ctypes.c_size_t(ctypes.sizeof(how)),
+            )
+            if descriptor >= 0:
+                return descriptor
+            if ctypes.get_errno() not in {errno.EAGAIN, errno.EINTR}:
+                break
+        number = ctypes.get_errno()
+        raise OSError(number, os.strerror(number), path)
+
+    return open_by_kernel
+
+
+def open_by_walk(directory: int, path: str, flags: int, mode: int) -> int:
+    """Open a path component by component. Raises OSError, with EXDEV if the path escapes."""
+    opened = [os.dup(directory)]
+    parts = deque(_parts(path))
+    links = 0
+    try:
+        while parts:
+            part = parts.popleft()
+            if part == "..":
+                if len(opened) == 1:
+                    raise OSError(errno.EXDEV, os.strerror(errno.EXDEV), path)
+                os.close(opened.pop())
+                continue
+            try:
+                is_link = stat.S_ISLNK(os.stat(part, dir_fd=opened[-1], follow_symlinks=False).st_mode)
+            except FileNotFoundError:
+                is_link = False
+            follows = is_link and (parts or not flags & os.O_NOFOLLOW)
+            if target := os.readlink(part, dir_fd=opened[-1]) if follows else "":
+                links += 1
+                if links > MOST_LINKS:
+                    raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), path)
+                if target.startswith("/"):
+                    raise OSError(errno.EXDEV, os.strerror(errno.EXDEV), path)
+                parts.extendleft(reversed(_parts(target)))
+            elif parts:
+                opened.append(os.open(part, SEARCH | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=opened[-1]))
+            else:
+                return os.open(part, flags | os.O_NOFOLLOW | os.O_CLOEXEC, mode, dir_fd=opened[-1])
+        return os.open(".", flags | os.O_CLOEXEC, mode, dir_fd=opened[-1])
+    finally:
+        for descriptor in opened:
+            os.close(descriptor)
+
+
+def _parts(path: str) -> list[str]:
+    return [part for part in path.split("/") if part not in {"", "."}]

@@ -10,17 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ext_sdk import safe_open
-from ext_sdk.files import PathEscapes, Workdir
+from ext_sdk.files import PathEscapes, Workdir, open_by_walk, safe_opener
 
 PARTS = st.sampled_from(["a", "b", "c", "dir", "..", ".", "outside", "workdir", "secret", "..."])
 PATHS = st.lists(PARTS, min_size=1, max_size=6).map("/".join)
 TARGETS = PATHS | st.sampled_from(["/", "/etc/passwd", "../outside/secret", "../../outside", "../workdir/a"])
 NAMES = st.sampled_from(["a", "b", "c", "dir/a", "dir/b", "dir/dir/c"])
 
-pytestmark = pytest.mark.skipif(
-    safe_open.safe_opener() is safe_open.open_by_walk, reason="there is only one way on this system"
-)
+pytestmark = pytest.mark.skipif(safe_opener() is open_by_walk, reason="there is only one way on this system")
 
 
 def outcome(workdir: Workdir, path: str) -> str:
@@ -54,7 +51,7 @@ def test_the_kernel_and_the_walk_read_the_same_and_never_the_secret(
             (root / name).symlink_to(links[name])
         for path in paths:
             by_kernel = outcome(Workdir(root), path)
-            assert by_kernel == outcome(Workdir(root, safe_open.open_by_walk), path)
+            assert by_kernel == outcome(Workdir(root, open_by_walk), path)
             assert by_kernel != "SECRET"
 
 

@@ -356,8 +356,9 @@ class Dialects:
         if name not in self:
             raise KeyError(name)
         if name not in self._made:
-            module = f"ext_recorder.protocols.{name.replace('-', '_')}"
-            self._made[name] = __import__(module, fromlist=["DIALECT"]).DIALECT
+            base, _, variant = name.partition("-")
+            module = __import__(f"ext_recorder.protocols.{base}", fromlist=["DIALECT"])
+            self._made[name] = getattr(module, f"{variant.upper()}_DIALECT" if variant else "DIALECT")
         return self._made[name]
 
     def __contains__(self, name: object) -> bool:

@@ -179,6 +179,7 @@ def rules_of(protocol: str) -> Rules | None:
     """Create the rules of a protocol; None if it has none."""
     if protocol not in WITH_RULES:
         return None
-    module = __import__(f"ext_recorder.protocols.{protocol.replace('-', '_')}", fromlist=["rules"])
-    rules: Rules = module.rules()
+    base, _, variant = protocol.partition("-")
+    module = __import__(f"ext_recorder.protocols.{base}", fromlist=["rules"])
+    rules: Rules = getattr(module, f"{variant}_rules" if variant else "rules")()
     return rules

@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import socket
 import stat
+import sys
 from pathlib import Path
 
 import pytest
 
-from ext_sdk import safe_open
+from ext_sdk import files
 from ext_sdk.files import NotRegular, PathEscapes, TooLarge, Workdir, kind_of, os_errors
 from ext_sdk.result import OperationFailed
 
@@ -18,7 +19,7 @@ def names_in(directory: Path) -> list[str]:
     return sorted(entry.name for entry in directory.iterdir())
 
 
-WAYS = {"best": safe_open.safe_opener(), "walk": safe_open.open_by_walk}
+WAYS = {"best": files.safe_opener(), "walk": files.open_by_walk}
 
 
 @pytest.fixture
@@ -260,7 +261,7 @@ def test_the_walk_does_not_enter_a_link_that_takes_the_place_of_a_directory(
 
     monkeypatch.setattr(os, "stat", look_then_exchange)
     with pytest.raises(OSError, match=r"Not a directory|Too many levels"):
-        safe_open.open_by_walk(descriptor := os.open(root, os.O_RDONLY), "dir/secret", os.O_RDONLY, 0)
+        files.open_by_walk(descriptor := os.open(root, os.O_RDONLY), "dir/secret", os.O_RDONLY, 0)
     os.close(descriptor)
 
 
@@ -423,3 +424,41 @@ def test_what_the_system_says_becomes_a_failure_with_path_and_advice() -> None:
     with pytest.raises(OperationFailed) as failure, os_errors("read", "a"):
         raise OSError(5, "Input/output error")
     assert failure.value.error == "could not read 'a': Input/output error"
+
+
+def test_on_linux_the_kernel_does_it_and_the_walk_where_the_call_is_not_to_be_had(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    best = files.safe_opener.__wrapped__
+    if os.uname().sysname == "Linux":
+        assert best() is not files.open_by_walk
+    monkeypatch.setattr(files, "SYS_OPENAT2", 100_000)  # no such system call, as on an older kernel
+    assert best() is files.open_by_walk
+    monkeypatch.setitem(sys.modules, "ctypes", None)  # a Python that was built without
+    assert best() is files.open_by_walk
+
+
+@pytest.mark.parametrize("way", ["best", "walk"])
+def test_a_chain_of_links_has_an_end(tmp_path: Path, way: str) -> None:
+    opener = files.safe_opener() if way == "best" else files.open_by_walk
+    (tmp_path / "0").touch()
+    for number in range(1, 60):
+        (tmp_path / str(number)).symlink_to(str(number - 1))
+    root = os.open(tmp_path, os.O_RDONLY)
+    try:
+        os.close(opener(root, "40", os.O_RDONLY, 0))
+        with pytest.raises(OSError, match="Too many levels of symbolic links"):
+            opener(root, "59", os.O_RDONLY, 0)
+    finally:
+        os.close(root)
+
+
+@pytest.mark.parametrize("way", ["best", "walk"])
+def test_what_is_opened_is_closed_on_exec(tmp_path: Path, way: str) -> None:
+    opener = files.safe_opener() if way == "best" else files.open_by_walk
+    root = os.open(tmp_path, os.O_RDONLY)
+    for path, flags in (("new", os.O_CREAT | os.O_WRONLY), (".", os.O_RDONLY)):
+        descriptor = opener(root, path, flags, 0o600)
+        assert not os.get_inheritable(descriptor)
+        os.close(descriptor)
+    os.close(root)
