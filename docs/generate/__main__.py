@@ -3,6 +3,7 @@
 - prepared files of each extension, from which it responds to `initialize`: the manifest, and the schema of the
   configuration;
 - `docs/reference/ext-*.md`, from the classes of arguments and from the command line of the recorder;
+- `docs/reference/task.schema.json`, the schema of task and eval files with the operations of the extensions;
 - `docs/reference/http-apis.md`, from the recorder's known APIs;
 - in pages, code blocks that name a file (```` ```python file=docs/examples/greeter.py ````), and tables between
   `<!-- names: ext-shell -->` and `<!-- /names -->`.
@@ -15,6 +16,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ext_host import schema as task_schema
 from ext_sdk.extension import Extension
 from ext_sdk.prepare import prepared
 
@@ -45,11 +47,15 @@ def load(target: str) -> Extension:
 def generated() -> Iterator[tuple[Path, str]]:
     """Yield every generated file with its content."""
     tables = conformance_tables.tables()
+    manifests = []
     for program, target in EXTENSIONS.items():
         extension = load(target)
         yield from ((path, content.decode()) for path, content in prepared(target).items())
+        manifests.append(extension.manifest())
         yield REFERENCE / f"{program}.md", extension_page.page(program, extension)
         tables[f"names: {program}"] = extension_page.names(extension, f"docs/reference/{program}.md")
+    extensions = {each.name: each for each in map(task_schema.Extension.of_manifest, manifests)}
+    yield REFERENCE / "task.schema.json", task_schema.text_of(task_schema.file_schema(extensions))
     yield REFERENCE / "ext-recorder.md", recorder_page.page()
     yield REFERENCE / "http-apis.md", recorder_page.apis_page()
     for path in PAGES:

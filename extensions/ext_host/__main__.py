@@ -36,6 +36,8 @@ _RECORDING = ("record", "replay", "programs")  # parameters that are not those o
 COMMANDS: dict[str, tuple[str, str]] = {
     "serve": ("ext_host.waza_server", "Serve evals to an editor: waza's JSON-RPC protocol."),
     "agent": ("ext_host.kaiak_server", "Serve an agent, which is a command, over the protocol of another host."),
+    "lint": ("ext_host.lint", "Check task and eval files without running anything."),
+    "schema": ("ext_host.schema", "Write a JSON Schema of task and eval files, for editors."),
 }
 _SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 

@@ -20,16 +20,18 @@ from typing import TYPE_CHECKING
 
 from msgspec import inspect
 
-from ext_sdk.core.gevals_spec import CONFIG_FILE, MANIFEST_FILE, OUTPUTS_FILE, TOOLS_FILE
+from ext_sdk.core.gevals_spec import CONFIG_FILE, MANIFEST_FILE, OPERATIONS_FILE, TOOLS_FILE
 from ext_sdk.core.wire.json_codec import dumps
 from ext_sdk.server.manifest import build_manifest
 from ext_sdk.server.mcp import build_tools
 
 from .definition import Definition
 from .duration import Duration
+from .references import VERBATIM
 
 if TYPE_CHECKING:
     from .args import Config, Schema
+    from .operation import Operation
 
 
 def config_schema(config_type: type[Config]) -> Schema | bool:
@@ -107,11 +109,17 @@ def prepared(target: str) -> dict[Path, bytes]:
         MANIFEST_FILE: build_manifest(extension),
         CONFIG_FILE: config_schema(extension.config_type),
     }
-    operations = extension.operations.items()
-    if outputs := {name: operation.outputs for name, operation in operations if operation.outputs is not None}:
-        values[OUTPUTS_FILE] = outputs
+    if facts := {name: each for name, operation in extension.operations.items() if (each := _facts(operation))}:
+        values[OPERATIONS_FILE] = facts
     files = {folder / name: dumps(value).encode() + b"\n" for name, value in values.items()}
     return files | {folder / TOOLS_FILE: build_tools(extension)}
+
+
+def _facts(operation: Operation) -> dict[str, object]:
+    """Return what tools need to check calls of an operation, and the manifest does not have."""
+    verbatim = [name for name, mark in operation.marks.items() if mark == VERBATIM]
+    outputs = {} if operation.outputs is None else {"outputs": operation.outputs}
+    return outputs | ({"verbatim": verbatim} if verbatim else {})
 
 
 def _folder(target: str) -> Path:

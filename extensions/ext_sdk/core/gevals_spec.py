@@ -40,11 +40,11 @@ ERROR_NAMES = {
 }
 
 # Files of an extension's package, which `ext_sdk.prepare` writes. It responds to INITIALIZE from the manifest, and the
-# schema of the configuration (see `server.config_check`); `ext-host lint` reads the outputs. `serve` responds in other
-# protocols from the tools, which have a line for each operation (see `server.serving`).
+# schema of the configuration (see `server.config_check`). `serve` responds in other protocols from the tools, which have
+# a line for each operation (see `server.serving`). `ext-host lint` reads the operations.
 MANIFEST_FILE = "manifest.json"
 CONFIG_FILE = "config-schema.json"
-OUTPUTS_FILE = "outputs.json"
+OPERATIONS_FILE = "operations.json"
 TOOLS_FILE = "tools.ndjson"
 
 # Where a message names something of the machine it was sent on: {method: {binding: JSON pointer}}. A recorder

@@ -84,8 +84,8 @@ def test_declared_outputs_are_written_without_those_of_operations_that_declare_n
         "operation()", "operation(outputs={'text?': 'the greeting'})"
     )
     (package / "extension.py").write_text(source)
-    assert f"{package / 'outputs.json'}: written" in prepare(package, TARGET).stdout
-    assert json.loads((package / "outputs.json").read_bytes()) == {"meet": {"text?": "the greeting"}}
+    assert f"{package / 'operations.json'}: written" in prepare(package, TARGET).stdout
+    assert json.loads((package / "operations.json").read_bytes()) == {"meet": {"outputs": {"text?": "the greeting"}}}
 
 
 GREETER = """
