@@ -732,7 +732,7 @@ def select(spec: EvalFile, *, pattern: str = "", labels: str = "") -> list[Selec
     found: dict[Path, SelectedTask] = {}
     problems: list[Problem] = []
     for task_set in spec.task_sets:
-        for path in _paths(task_set):
+        for path in task_paths(task_set):
             try:
                 document = Document.read(path)
                 if spec.document and isinstance(document.value, dict) and document.value.get("kind") != "Task":
@@ -757,7 +757,8 @@ def select(spec: EvalFile, *, pattern: str = "", labels: str = "") -> list[Selec
     return list(found.values())
 
 
-def _paths(task_set: TaskSet) -> list[Path]:
+def task_paths(task_set: TaskSet) -> list[Path]:
+    """Return the files that a task set selects by its glob or path, not by labels."""
     if not task_set.pattern or task_set.source:
         return []
     if not task_set.is_glob:

@@ -151,6 +151,7 @@ def _flag(text: str) -> Schema:
 
 _PLAIN: Schema = {"type": ["string", "number", "boolean"]}  # mcpchecker reads scalars as strings
 _TEXTS: Schema = {"type": "object", "additionalProperties": _PLAIN}
+_STRINGS: Schema = {"type": "object", "additionalProperties": {"type": "string"}}
 _ANY: Schema = {"type": "object"}
 _DURATION: Schema = _string("Duration, such as 90s, 5m or 1h30m", pattern=DURATION_PATTERN, title="duration")
 _INLINE = {"inline": _string("Text"), "file": _string("Path of a file, relative to this one")}
@@ -175,6 +176,7 @@ _METADATA: Schema = _object(
     ["name"],
     others={},  # descriptions, annotations and others, which hosts ignore
 )
+_OR_EMPTY = ["object", "null"], ["array", "null"]  # `setup:` without steps
 _NAMED = {"server": _string("Name of the MCP server")}
 
 
@@ -227,7 +229,7 @@ OWN_STEPS: dict[str, Schema] = {
     "script": _object(
         {
             **_INLINE,
-            "env": _TEXTS | {"description": "Variables, with templates such as {steps.shell.run.stdout}"},
+            "env": _STRINGS | {"description": "Variables, with templates such as {steps.shell.run.stdout}"},
             "timeout": _DURATION | {"default": "5m"},
             "continueOnError": _flag("The next steps run even if the script fails"),
         },
@@ -238,7 +240,7 @@ OWN_STEPS: dict[str, Schema] = {
         {
             "url": _string("URL"),
             "method": _string("Method", default="GET"),
-            "headers": _TEXTS,
+            "headers": _STRINGS,
             "body": _object({"raw": _string(), "json": _ANY})
             | {"oneOf": [{"required": ["raw"]}, {"required": ["json"]}]},
             "expect": _object(
@@ -294,7 +296,7 @@ FORMAT: dict[str, Schema] = {
                         "Extensions and MCP servers that steps use",
                     ),
                     "limits": _ref("limits"),
-                    **{phase: _list(_ref("step"), text) for phase, text in _STEPS.items()},
+                    **{phase: _list(_ref("step"), text) | {"type": _OR_EMPTY[1]} for phase, text in _STEPS.items()},
                     "prompt": _PROMPT,
                 },
                 ["prompt"],
@@ -308,9 +310,9 @@ FORMAT: dict[str, Schema] = {
             "metadata": _METADATA,
             "steps": _object(
                 {
-                    "setup": _object(_INLINE),
+                    "setup": _object(_INLINE) | {"type": _OR_EMPTY[0]},
                     "verify": _object(_INLINE | {name: _string() for name in ("contains", "exact")}),
-                    "cleanup": _object(_INLINE),
+                    "cleanup": _object(_INLINE) | {"type": _OR_EMPTY[0]},
                     "prompt": _PROMPT,
                 },
                 ["prompt"],

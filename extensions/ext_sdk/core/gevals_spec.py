@@ -40,8 +40,8 @@ ERROR_NAMES = {
 }
 
 # Files of an extension's package, which `ext_sdk.prepare` writes. It responds to INITIALIZE from the manifest, and the
-# schema of the configuration (see `server.config_check`). `serve` responds in other protocols from the tools, which have
-# a line for each operation (see `server.serving`). `ext-host lint` reads the operations.
+# schema of the configuration (see `server.config_check`). `serve` responds in other protocols from the tools, one line
+# for each operation (see `server.serving`). `ext-host lint` reads the operations.
 MANIFEST_FILE = "manifest.json"
 CONFIG_FILE = "config-schema.json"
 OPERATIONS_FILE = "operations.json"

@@ -10,6 +10,7 @@ from __future__ import annotations
 import base64
 import datetime as dt
 import math
+import re
 from itertools import chain
 from typing import TYPE_CHECKING, Literal
 
@@ -145,9 +146,10 @@ def yaml_nodes(
 
     try:
         # Deep nesting is rejected before objects are constructed, because the library recurses in C.
-        depth, aliases = 0, False
+        depth, aliases = 0, "*" in text
         parser = yaml.CSafeLoader(text)
-        while parser.check_event():
+        deep = not _is_shallow(text)
+        while deep and parser.check_event():
             event = parser.get_event()
             if isinstance(event, yaml.CollectionStartEvent):
                 depth += 1
@@ -156,7 +158,6 @@ def yaml_nodes(
                     raise NotYaml(f"{where}, line {line}: more than {MOST_DEPTH} levels deep")
             elif isinstance(event, yaml.CollectionEndEvent):
                 depth -= 1
-            aliases = aliases or isinstance(event, yaml.AliasEvent)
         loader = _loader_class(fill)(text)
         try:
             while loader.check_node():
@@ -174,6 +175,14 @@ def yaml_nodes(
         raise NotYaml(f"{place.removeprefix(', ')}: {error.problem or error.context}") from error
     except yaml.YAMLError as error:
         raise NotYaml(f"{where}: {error}") from error
+
+
+def _is_shallow(text: str) -> bool:
+    """Return True if a text certainly has less than MOST_DEPTH levels: few brackets, and little indentation.
+
+    A level of a block takes at least one column, of which a sequence in a mapping may take none.
+    """
+    return text.count("[") + text.count("{") <= MOST_DEPTH // 2 and not _INDENTED.search(text)
 
 
 def _fill(root: yaml.Node, loader: yaml.CSafeLoader, fill: Callable[[str], str]) -> None:
@@ -242,5 +251,6 @@ def _loader_class(fill: Callable[[str], str] | None = None) -> type[yaml.CSafeLo
     return Loader
 
 
+_INDENTED = re.compile(rf"^[ ?-]{{{MOST_DEPTH // 5}}}", re.MULTILINE)
 _MERGE, _TEXT, _DATE = (f"tag:yaml.org,2002:{name}" for name in ("merge", "str", "timestamp"))
 _PLAIN = {f"tag:yaml.org,2002:{name}" for name in ("int", "float", "bool", "null")}

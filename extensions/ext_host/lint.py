@@ -1,0 +1,389 @@
+"""`ext-host lint`: check task and eval files without running anything.
+
+`lint_rules` has the rules. This module finds the files, decides which manifest an extension of a task has, and writes
+the findings as text, JSON, SARIF or annotations of GitHub Actions.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import sys
+from collections import defaultdict
+from dataclasses import dataclass, field
+from functools import cached_property, partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from ext_sdk.core import __version__
+from ext_sdk.core.text import counted, suggest
+
+from .files import Document, EvalFile, FileError, HostError, TaskFile, eval_of, task_of, task_paths
+from .lint_rules import (
+    ERROR,
+    RULES,
+    WARNING,
+    Checker,
+    Finding,
+    TaskRules,
+    eval_findings,
+    finding,
+    kept_names,
+    shared,
+)
+from .schema import FORMAT, Extension, extension_of, extensions_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from .files import At
+
+EXIT_FOUND, EXIT_NOTHING = 1, 2
+SUFFIXES = (".yaml", ".yml")
+_KIND = re.compile(r"^[\"']?kind[\"']?:\s*[\"']?(Task|Eval|Agent)\b", re.MULTILINE)
+_OTHER = re.compile(
+    r"^[\"']?apiVersion[\"']?:\s*[\"']?(?!mcpchecker/|gevals/)[^\s\"'#]", re.MULTILINE
+)  # of Tekton, for one
+_IGNORE = re.compile(r"#\s*ext-host: ignore(?:\[([\w\s,-]*)\])?")
+_FORMAT = Checker({"$defs": FORMAT}, ignored=["step"], lenient=True)
+
+
+@dataclass
+class Eval:
+    """Eval that was read, with the tasks that it selects: by the place of each task set with local files."""
+
+    spec: EvalFile
+    selected: list[tuple[At, list[TaskFile]]] = field(default_factory=list)
+
+    @cached_property
+    def paths(self) -> dict[Path, bool]:
+        """The files of all tasks, resolved, with True for those in a task set with assertions."""
+        found: dict[Path, bool] = {}
+        with_assertions = {task_set.at for task_set in self.spec.task_sets if task_set.assertions}
+        for at, tasks in self.selected:
+            for task in tasks:
+                path = task.path.resolve()
+                found[path] = found.get(path, False) or at in with_assertions
+        return found
+
+
+class Linter:
+    """One run of the linter.
+
+    Args:
+        named: extensions by name, in place of those of the evals.
+        skip_others: files that are not tasks or evals are no error.
+
+    Attributes:
+        checked: number of files of mcpchecker's format.
+        findings: without duplicates, in the order of their places.
+    """
+
+    def __init__(self, named: Sequence[str] = (), *, skip_others: bool = False) -> None:
+        self._extensions = extensions_of(named)
+        self._named = {option.partition("=")[0] for option in named}
+        self._skip_others = skip_others
+        self._tasks: dict[Path, TaskFile] = {}
+        self._evals: list[Eval] = []
+        self._read: dict[Path, Document | None] = {}
+        self._found: list[Finding] = []
+
+    @property
+    def checked(self) -> int:
+        return sum(document is not None for document in self._read.values())
+
+    @property
+    def findings(self) -> list[Finding]:
+        return sorted(set(self._found))
+
+    def run(self, paths: Sequence[Path]) -> None:
+        """Check files, and all files in folders. Raises HostError for a path that does not exist."""
+        for path in paths:
+            if path.is_dir():
+                for each in _files_in(path):
+                    self._file(each, given=False)
+            elif path.exists():
+                self._file(path, given=not self._skip_others)
+            else:
+                raise HostError(f"{path}: expected a file or folder, found nothing")
+        for one in self._evals:
+            sets = [task_set for task_set in one.spec.task_sets if not task_set.source]
+            one.selected += [(each.at, self._selected(task_paths(each), each.labels)) for each in sets]
+            self._found += eval_findings(one.spec, one.selected, extension_of)
+        self._apply()
+
+    def _apply(self) -> None:
+        """Apply the rules for tasks, when all files are known."""
+        rules = [self._task_rules(path, task) for path, task in self._tasks.items()]
+        for one in rules:
+            self._found += one.run()
+        for group in self._groups(rules):
+            self._found += shared(group)
+
+    def _selected(self, paths: Sequence[Path], labels: Mapping[str, str]) -> list[TaskFile]:
+        found = []
+        for path in paths:
+            self._file(_shown_path(path), given=False)
+            task = self._tasks.get(path.resolve())
+            if task and labels.items() <= task.labels.items():
+                found.append(task)
+        return found
+
+    def _file(self, path: Path, *, given: bool) -> None:
+        """Read a file and check its members, once.
+
+        Args:
+            given: by a user, who expects a file of this format.
+        """
+        key = path.resolve()
+        if key in self._read:
+            return
+        self._read[key] = None
+        try:
+            text = path.read_text("utf-8", "replace") if path.is_file() else ""
+            if not given and (not _KIND.search(text) or _OTHER.search(text)):
+                return
+            document = Document.read(path)
+        except FileError as error:
+            self._add_problems(error)
+            self._read[key] = Document(path, None, None)
+            return
+        self._read[key] = document
+        kind, version = document.get(("kind",)), document.get(("apiVersion",))
+        if kind not in {"Task", "Eval", "Agent"} or _OTHER.search(text):
+            found = f"{kind!r} with apiVersion {version!r}" if kind else "neither"
+            wrong = f"expected `kind: Task` or `kind: Eval` of mcpchecker, found {found}"
+            self._found.append(finding(document, "file", ("kind",), wrong))
+            return
+        name = "LegacyTask" if kind == "Task" and version in (None, "", "mcpchecker/v1alpha1") else str(kind)
+        wrong_value = False
+        for problem in _FORMAT.problems(document.value, (), {"$ref": f"#/$defs/{name}"}):
+            rule = "unknown-member" if problem.keyword == "additionalProperties" else "file"
+            wrong_value = wrong_value or rule == "file"
+            where = ".".join(map(str, problem.at[:-1] if problem.of_name and rule != "file" else problem.at))
+            text = f"{where}: {problem.text}" if where else problem.text
+            self._found.append(finding(document, rule, problem.at, text, of_name=problem.of_name))
+        try:
+            if kind == "Task":
+                self._tasks[key] = task_of(document)
+            elif kind == "Eval":
+                self._evals.append(Eval(eval_of(document)))
+        except FileError as error:
+            if not wrong_value:  # else they are the same
+                self._add_problems(error)
+
+    def _add_problems(self, error: FileError) -> None:
+        self._found += [Finding(each.path, each.line, each.column, "file", each.text) for each in error.problems]
+
+    def _task_rules(self, path: Path, task: TaskFile) -> TaskRules:
+        evals = [each for each in self._evals if path in each.paths]
+        return TaskRules(
+            task,
+            extensions=partial(self._extension, evals),
+            neighbours=partial(self._neighbours, path),
+            judged=all(each.spec.document and each.spec.document.get(("config", "llmJudge")) for each in evals),
+            asserted=any(each.paths[path] for each in evals),
+        )
+
+    def _extension(self, evals: Sequence[Eval], name: str) -> Extension | None:
+        """Return the manifest of an extension, of which the evals of a task give the program."""
+        programs = [each.spec.extensions[name].package for each in evals if name in each.spec.extensions]
+        if programs and name not in self._named:
+            known = [extension_of(program) for program in programs]
+            return None if None in known else known[0]
+        return self._extensions.get(name)
+
+    def _neighbours(self, path: Path) -> set[str]:
+        others = (task for other, task in self._tasks.items() if other != path and other.parent == path.parent)
+        return {name for task in others for name in kept_names(task)}
+
+    def _groups(self, rules: Sequence[TaskRules]) -> Iterator[list[TaskRules]]:
+        """Yield tasks that may run at the same time: those of an eval; without one, those in the same parent folder."""
+        groups: defaultdict[object, list[TaskRules]] = defaultdict(list)
+        for one in rules:
+            path = one.task.path.resolve()
+            keys: list[object] = [index for index, each in enumerate(self._evals) if path in each.paths]
+            for key in keys or [path.parent.parent]:
+                groups[key].append(one)
+        yield from groups.values()
+
+    def without_ignored(self, rules: Sequence[str]) -> list[Finding]:
+        """Return the findings without those of some rules, and those that a comment in their line ignores."""
+        lines: dict[Path, list[str]] = {}
+        kept = []
+        for each in self.findings:
+            if each.rule in rules:
+                continue
+            if each.path not in lines:
+                lines[each.path] = each.path.read_text("utf-8", "replace").split("\n") if each.path.is_file() else []
+            own = lines[each.path][max(each.line - 2, 0) : each.line]
+            if len(own) == 2 and not own[0].lstrip().startswith("#"):  # a comment after other content is about its line
+                own = own[1:]
+            names = [match[1] for line in own for match in _IGNORE.finditer(line)]
+            if not any(name is None or each.rule in re.split(r"[\s,]+", name.strip()) for name in names):
+                kept.append(each)
+        return kept
+
+
+def _files_in(folder: Path) -> Iterator[Path]:
+    """Yield the YAML files in a folder, without hidden folders and those of packages."""
+    for parent, folders, names in os.walk(folder):
+        folders[:] = sorted(name for name in folders if not name.startswith(".") and name != "node_modules")
+        yield from (Path(parent, name) for name in sorted(names) if name.endswith(SUFFIXES))
+
+
+def _shown_path(path: Path) -> Path:
+    """Return a path relative to the current folder, if it is in it."""
+    here = Path.cwd()
+    return path.relative_to(here) if path.is_relative_to(here) else path
+
+
+# --- Formats ---------------------------------------------------------------------------------------------------------
+
+
+def as_text(findings: Sequence[Finding], checked: int) -> str:
+    """Return one line for each finding, and a summary."""
+    lines = [f"{_place(each)}: {each.severity}: {each.text} [{each.rule}]" for each in findings]
+    counts = [counted(sum(each.severity == kind for each in findings), kind) for kind in (ERROR, WARNING)]
+    return "\n".join([*lines, f"{counted(checked, 'file')} checked: {', '.join(counts)}"]) + "\n"
+
+
+def _place(each: Finding) -> str:
+    return f"{each.path}:{each.line}:{each.column}" if each.line else str(each.path)
+
+
+def as_json(findings: Sequence[Finding], checked: int) -> str:
+    """Return an object with the findings."""
+    items = [each._asdict() | {"path": str(each.path), "severity": each.severity} for each in findings]
+    return json.dumps({"files": checked, "findings": items}, ensure_ascii=False, indent=2) + "\n"
+
+
+def as_github(findings: Sequence[Finding], checked: int) -> str:
+    """Return workflow commands of GitHub Actions, which become annotations, and the summary."""
+
+    def escaped(text: str, more: str = "") -> str:
+        for mark in f"%\r\n{more}":
+            text = text.replace(mark, f"%{ord(mark):02X}")
+        return text
+
+    lines = []
+    for each in findings:
+        place = f"file={escaped(str(each.path), ':,')}"
+        place += f",line={each.line},col={each.column}" if each.line else ""
+        lines.append(
+            f"::{each.severity} {place},title={escaped(f'ext-host {each.rule}', ':,')}::{escaped(each.text)}\n"
+        )
+    return "".join(lines) + as_text((), checked).replace(", 0 warnings", "") if not lines else "".join(lines)
+
+
+def as_sarif(findings: Sequence[Finding], checked: int) -> str:
+    """Return a log in SARIF 2.1.0, for code scanning."""
+    names = list(RULES)
+    rules = [
+        {
+            "id": name,
+            "shortDescription": {"text": text},
+            "defaultConfiguration": {"level": severity},
+        }
+        for name, (severity, text) in RULES.items()
+    ]
+    results = []
+    for each in findings:
+        location: dict[str, object] = {"artifactLocation": {"uri": _uri(each.path)}}
+        if each.line:
+            location["region"] = {"startLine": each.line, "startColumn": each.column}
+        results.append(
+            {
+                "ruleId": each.rule,
+                "ruleIndex": names.index(each.rule),
+                "level": each.severity,
+                "message": {"text": each.text},
+                "locations": [{"physicalLocation": location}],
+            }
+        )
+    driver = {"name": "ext-host lint", "version": __version__, "rules": rules}
+    run = {
+        "tool": {"driver": driver},
+        "columnKind": "unicodeCodePoints",
+        "properties": {"files": checked},
+        "results": results,
+    }
+    schema = "https://json.schemastore.org/sarif-2.1.0.json"
+    return json.dumps({"$schema": schema, "version": "2.1.0", "runs": [run]}, ensure_ascii=False, indent=2) + "\n"
+
+
+def _uri(path: Path) -> str:
+    from urllib.parse import quote
+
+    shown = _shown_path(path)
+    return shown.as_uri() if shown.is_absolute() else quote(shown.as_posix())
+
+
+FORMATS: Mapping[str, Callable[[Sequence[Finding], int], str]] = {
+    "text": as_text,
+    "json": as_json,
+    "sarif": as_sarif,
+    "github": as_github,
+}
+
+
+def _rules_text() -> str:
+    return "".join(f"{name:16} {severity:8} {text}\n" for name, (severity, text) in RULES.items())
+
+
+@click.command("lint")
+@click.argument("paths", nargs=-1, metavar="FILE|FOLDER...", type=click.Path(path_type=Path))
+@click.option("--format", "form", type=click.Choice(list(FORMATS)), default="text", show_default=True, help="Output.")
+@click.option("-o", "--output", metavar="FILE", help="File to write. Default: standard output.")
+@click.option("--strict", is_flag=True, help="Exit with 1 for warnings, too.")
+@click.option("--ignore", multiple=True, metavar="RULE,...", help="Rules that are not applied.")
+@click.option(
+    "--extension",
+    "extensions",
+    multiple=True,
+    metavar="NAME=PROGRAM|MANIFEST",
+    help="Manifest of an extension, in place of its package in evals. Default: the installed extension of this name.",
+)
+@click.option("--skip-others", is_flag=True, help="Skip files of other kinds, and succeed if no task or eval is left.")
+@click.option("--rules", is_flag=True, help="List the rules and exit.")
+def command(
+    paths: Sequence[Path],
+    form: str,
+    output: str | None,
+    ignore: Sequence[str],
+    extensions: Sequence[str],
+    *,
+    strict: bool,
+    skip_others: bool,
+    rules: bool,
+) -> int:
+    """Check task and eval files without running anything.
+
+    A folder stands for all its files of these kinds, and an eval for its tasks. A comment `# ext-host: ignore[RULE]` in
+    a line, or in a line of its own before it, ignores findings there. Exit codes: 0 without errors, 1 with errors, 2 if
+    nothing was checked.
+    """
+    if rules:
+        click.echo(_rules_text(), nl=False)
+        return 0
+    if not paths:
+        raise click.UsageError("expected files or folders with tasks and evals, found none.")
+    ignored = [name for text in ignore for name in re.split(r"[\s,]+", text.strip())]
+    for name in ignored:
+        if name not in RULES:
+            raise HostError(f"--ignore: unknown rule {name!r}; {suggest(name, RULES)}")
+    linter = Linter(extensions, skip_others=skip_others)
+    linter.run(paths)
+    if not linter.checked and not skip_others:
+        raise HostError(f"nothing checked: found no file of kind Task, Eval or Agent in {', '.join(map(str, paths))}")
+    findings = linter.without_ignored(ignored)
+    text = FORMATS[form](findings, linter.checked)
+    if output:
+        Path(output).write_text(text, "utf-8")
+    else:
+        sys.stdout.write(text)
+    failing = [each for each in findings if strict or each.severity == ERROR]
+    return EXIT_FOUND if failing else 0

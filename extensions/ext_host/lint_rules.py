@@ -1,0 +1,964 @@
+"""Rules of `ext-host lint`: what can be wrong in a task or eval file, found without running anything.
+
+A rule only reports what is certainly wrong for mcpchecker or for an extension whose manifest is known. Values that are
+only known at run time, such as references, and steps of unknown extensions are not checked.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import defaultdict
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import cache, cached_property
+from typing import TYPE_CHECKING, NamedTuple, cast
+
+from ext_sdk.core.text import cut, suggest
+from ext_sdk.duration import Duration
+from ext_sdk.references import RESERVED
+from ext_sdk.references import Template as References
+
+from .files import PHASES, shown
+from .schema import OWN_STEPS
+from .templates import Template, TemplateError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    from ext_sdk.references import Reference
+
+    from .files import At, Document, EvalFile, StepSpec, TaskFile
+    from .schema import Extension, Schema
+
+ERROR, WARNING = "error", "warning"
+# By name: severity and description of each rule.
+RULES = {
+    "file": (ERROR, "The file cannot be read, or a value of it has a wrong type."),
+    "unknown-member": (WARNING, "A member that the format does not have, which hosts ignore."),
+    "step": (
+        ERROR,
+        "A step that no `requires` provides, an operation that does not exist, or several types in one step.",
+    ),
+    "arguments": (ERROR, "Arguments that the manifest of the extension does not allow."),
+    "reference": (ERROR, "A reference ${NAME.key} that no earlier step of the task sets."),
+    "output": (ERROR, "A reference to an output that the operation does not have."),
+    "template": (ERROR, "A template {steps.…}, {agent.…} or {random.…} without a value, or where none is replaced."),
+    "phase": (ERROR, "A step that needs the answer of the agent, outside of verify."),
+    "no-check": (WARNING, "A task whose verify cannot fail."),
+    "long-wait": (WARNING, "A timeout that is longer than hosts wait for one call."),
+    "no-cleanup": (WARNING, "A namespace, a mock or a process that no step removes."),
+    "shared-name": (WARNING, "Parallel tasks of one folder that use the same names."),
+    "shared-port": (WARNING, "Parallel tasks that use the same port."),
+    "missing-file": (ERROR, "A file that does not exist."),
+    "missing-program": (WARNING, "The program of an extension does not exist."),
+    "no-tasks": (ERROR, "A task set that selects no file."),
+    "duplicate-name": (WARNING, "Tasks of one eval that have the same name."),
+}
+CALL_LIMIT = Duration.parse("30s")  # mcpchecker's limit of one call of an extension
+
+
+class Finding(NamedTuple):
+    """Problem at a place of a file; line and column are from 1, or 0 for the complete file."""
+
+    path: Path
+    line: int
+    column: int
+    rule: str
+    text: str
+
+    @property
+    def severity(self) -> str:
+        """Return error or warning."""
+        return RULES[self.rule][0]
+
+
+class Problem(NamedTuple):
+    """Problem of a JSON value: its place, the name of the violated keyword, and whether it concerns a name."""
+
+    at: At
+    text: str
+    keyword: str = ""
+    of_name: bool = False
+
+
+# --- Values and schemas ----------------------------------------------------------------------------------------------
+
+_TYPES: Mapping[str, Callable[[object], bool]] = {
+    "string": lambda value: isinstance(value, str),
+    "boolean": lambda value: isinstance(value, bool),
+    "null": lambda value: value is None,
+    "object": lambda value: isinstance(value, dict),
+    "array": lambda value: isinstance(value, list),
+    "number": lambda value: isinstance(value, (int, float)) and not isinstance(value, bool),
+    "integer": lambda value: isinstance(value, (int, float)) and not isinstance(value, bool) and value == int(value),
+}
+_BRANCHES = {"allOf", "anyOf", "oneOf"}
+_NAMES = {
+    "string": "a string",
+    "boolean": "true or false",
+    "null": "null",
+    "object": "an object",
+    "array": "a list",
+    "number": "a number",
+    "integer": "an integer",
+}
+_LIMITS: Mapping[str, tuple[Callable[[object], bool], str, Callable[[object, float], bool]]] = {
+    "minimum": (_TYPES["number"], "at least {}", lambda value, limit: cast("float", value) >= limit),
+    "maximum": (_TYPES["number"], "at most {}", lambda value, limit: cast("float", value) <= limit),
+    "exclusiveMinimum": (_TYPES["number"], "more than {}", lambda value, limit: cast("float", value) > limit),
+    "exclusiveMaximum": (_TYPES["number"], "less than {}", lambda value, limit: cast("float", value) < limit),
+    "minLength": (_TYPES["string"], "at least {} characters", lambda value, limit: len(cast("str", value)) >= limit),
+    "maxLength": (_TYPES["string"], "at most {} characters", lambda value, limit: len(cast("str", value)) <= limit),
+    "minItems": (_TYPES["array"], "at least {} items", lambda value, limit: len(cast("str", value)) >= limit),
+    "maxItems": (_TYPES["array"], "at most {} items", lambda value, limit: len(cast("str", value)) <= limit),
+    "minProperties": (_TYPES["object"], "at least {} members", lambda value, limit: len(cast("str", value)) >= limit),
+    "maxProperties": (_TYPES["object"], "at most {} members", lambda value, limit: len(cast("str", value)) <= limit),
+}
+
+
+@cache
+def _pattern(text: str) -> re.Pattern[str] | None:
+    """Return a pattern of RE2 or ECMAScript; None if Python does not have its syntax."""
+    with suppress(re.error):
+        return re.compile(text)
+    return None
+
+
+def _quoted(value: object) -> str:
+    return cut(json.dumps(value, ensure_ascii=False, default=str), 60)
+
+
+def _choice(words: Iterable[str]) -> str:
+    *others, last = dict.fromkeys(words)
+    return f"{', '.join(others)} or {last}" if others else last
+
+
+class Checker:
+    """Check of JSON values by one schema, with messages for people.
+
+    Args:
+        schema: the document that `$ref` refers to.
+        ignored: names of definitions that allow any value.
+        lenient: null is a missing value, and other scalars are strings, as where mcpchecker reads YAML.
+    """
+
+    def __init__(self, schema: Schema, ignored: Sequence[str] = (), *, lenient: bool = False) -> None:
+        self._root = schema
+        self._lenient = lenient
+        self._ignored = {f"#/$defs/{name}" for name in ignored}
+
+    def problems(self, value: object, at: At = (), schema: object = None) -> Iterator[Problem]:
+        """Yield the problems of a value at a place."""
+        rules = self._resolved(self._root if schema is None else schema)
+        kinds = rules.get("type")
+        if value is None and self._lenient:
+            return
+        if kinds is not None:
+            expected = [kinds] if isinstance(kinds, str) else cast("list[str]", kinds)
+            if self._lenient and "string" in expected and isinstance(value, (bool, int, float)):
+                value = str(value)
+            if not any(_TYPES[kind](value) for kind in expected if kind in _TYPES):
+                yield Problem(at, self._wrong_type(expected, value), "type")
+                return
+        yield from self._scalar(value, at, rules)
+        if isinstance(value, dict):
+            yield from self._members(value, at, rules)
+        elif isinstance(value, list) and "items" in rules:
+            for index, item in enumerate(value):
+                yield from self.problems(item, (*at, index), rules["items"])
+        if not _BRANCHES.isdisjoint(rules):
+            yield from self._branches(value, at, rules)
+
+    def _resolved(self, schema: object) -> Schema:
+        rules = schema if isinstance(schema, dict) else {}
+        while isinstance(rules.get("$ref"), str):
+            if rules["$ref"] in self._ignored:
+                return {}
+            found: object = self._root
+            for part in str(rules["$ref"]).removeprefix("#/").split("/"):
+                found = found.get(part, {}) if isinstance(found, dict) else {}
+            rules = found if isinstance(found, dict) else {}
+        return rules
+
+    def _wrong_type(self, expected: Sequence[str], value: object) -> str:
+        text = f"expected {_choice(_NAMES.get(kind, kind) for kind in expected)}, found {_quoted(value)}"
+        is_text = "string" in expected and isinstance(value, (bool, int, float))
+        return f"{text}; quote it" if is_text else text
+
+    def _scalar(self, value: object, at: At, rules: Schema) -> Iterator[Problem]:
+        pattern = rules.get("pattern")
+        if isinstance(pattern, str) and isinstance(value, str):
+            compiled = _pattern(pattern)
+            if compiled and not compiled.search(value):
+                yield Problem(at, _mismatch(value, pattern, rules), "pattern")
+        for name in ("enum", "const"):
+            if name in rules:
+                listed = rules[name] if name == "enum" else [rules[name]]
+                options = cast("list[object]", listed)
+                if not any(option == value and type(option) is type(value) for option in options):
+                    near = (
+                        suggest(value, [each for each in options if isinstance(each, str)])
+                        if isinstance(value, str)
+                        else ""
+                    )
+                    more = f"; {near}" if near.startswith("did") else ""
+                    found = _choice(map(_quoted, options))
+                    yield Problem(at, f"expected {found}, found {_quoted(value)}{more}", name)
+        for name in _LIMITS.keys() & rules.keys() if len(rules) > 1 else ():
+            applies, text, holds = _LIMITS[name]
+            limit = rules[name]
+            if isinstance(limit, (int, float)) and applies(value) and not holds(value, limit):
+                yield Problem(at, f"expected {text.format(limit)}, found {_quoted(value)}", name)
+        if "not" in rules and not any(True for _ in self.problems(value, at, rules["not"])):
+            yield Problem(at, f"this value is not allowed: {_quoted(value)}", "not")
+
+    def _members(self, value: dict[str, object], at: At, rules: Schema) -> Iterator[Problem]:
+        known = rules.get("properties")
+        properties = known if isinstance(known, dict) else {}
+        patterns = rules.get("patternProperties")
+        others = rules.get("additionalProperties", {})
+        for name, member in value.items():
+            if name in properties:
+                yield from self.problems(member, (*at, name), properties[name])
+            elif isinstance(patterns, dict) and any(re.search(each, name) for each in patterns):
+                continue
+            elif others is False:
+                hint = suggest(name, properties, none="expected no member")
+                yield Problem(
+                    (*at, name), f"unknown member {cut(name, 60)!r}; {hint}", "additionalProperties", of_name=True
+                )
+            else:
+                yield from self.problems(member, (*at, name), others)
+        required = rules.get("required")
+        if isinstance(required, list) and (missing := [name for name in required if name not in value]):
+            names = " and ".join(f"`{name}`" for name in missing)
+            yield Problem(
+                at, f"expected {names}, found {_quoted(list(value)) if value else 'nothing'}", "required", of_name=True
+            )
+
+    def _branches(self, value: object, at: At, rules: Schema) -> Iterator[Problem]:
+        for keyword in sorted(_BRANCHES):
+            branches = rules.get(keyword)
+            if not isinstance(branches, list):
+                continue
+            results = []
+            for branch in branches:
+                results.append(list(self.problems(value, at, branch)))
+                if keyword == "anyOf" and not results[-1]:
+                    break
+            valid = [branch for branch, problems in zip(branches, results, strict=False) if not problems]
+            if keyword == "allOf":
+                yield from (problem for problems in results for problem in problems)
+            elif keyword == "oneOf" and len(valid) > 1:
+                names = " and ".join(f"`{self._first(branch)}`" for branch in valid)
+                yield Problem(
+                    at,
+                    f"expected one of {names}, found both" if len(valid) == 2 else f"expected only one of {names}",
+                    keyword,
+                    of_name=True,
+                )
+            elif not valid:
+                yield self._no_branch(value, at, branches, results)
+
+    def _first(self, branch: object) -> str:
+        required = self._resolved(branch).get("required")
+        return str(required[0]) if isinstance(required, list) and required else "the alternatives"
+
+    def _no_branch(self, value: object, at: At, branches: list[object], results: list[list[Problem]]) -> Problem:
+        """Return the problem of the branch that is meant: the one of the value's type whose problem is deepest."""
+        if all(problems[0].keyword == "required" and problems[0].at == at for problems in results):
+            names = _choice(f"`{self._first(branch)}`" for branch in branches)
+            return Problem(
+                at,
+                f"expected {names}, found neither" if len(branches) == 2 else f"expected one of {names}",
+                "oneOf",
+                of_name=True,
+            )
+        meant = [problems for problems in results if problems[0].keyword != "type" or problems[0].at != at]
+        scalars = [problems for problems in meant if problems[0].keyword in {"enum", "const"} and problems[0].at == at]
+        if meant and len(scalars) < len(meant):
+            others = [problems for problems in meant if problems not in scalars]
+            return min(
+                others, key=lambda problems: (problems[0].keyword == "required", -len(problems[0].at), len(problems))
+            )[0]
+        expected = []
+        for branch in branches:
+            rules = self._resolved(branch)
+            kinds = rules.get("type", [])
+            expected += [
+                _NAMES.get(kind, kind) for kind in ([kinds] if isinstance(kinds, str) else cast("list[str]", kinds))
+            ]
+            expected += [_quoted(each) for each in cast("list[object]", rules.get("enum", []))]
+        return Problem(at, f"expected {_choice(expected or ['another value'])}, found {_quoted(value)}", "anyOf")
+
+
+def _mismatch(value: str, pattern: str, rules: Schema) -> str:
+    if rules.get("title") == "duration":
+        try:
+            Duration.parse(value)
+        except ValueError as error:
+            return str(error)
+        return f"expected a duration such as 30s, found {value!r}"
+    examples = rules.get("examples")
+    such = f", such as {examples[0]}" if isinstance(examples, list) and examples else ""
+    return f"expected text that matches {pattern}{such}, found {_quoted(value)}"
+
+
+# --- Tasks -----------------------------------------------------------------------------------------------------------
+
+# What extensions of this project do, and no manifest declares: operations by the name of their extension.
+NO_CHECK = {
+    "shell": {"write-file", "copy", "make-temp", "snapshot", "start", "remove"},
+    "http": {"session", "mock-start", "mock-update", "mock-stop"},
+    "kubernetes": {
+        *("apply", "create", "replace", "create-namespace", "createNamespace", "create-secret", "create-configmap"),
+        *("snapshot", "diagnostics", "list-contexts", "listContexts", "current-context", "getCurrentContext"),
+        *("view-config", "viewConfig", "helm-list", "helmList", "delete-generated-namespaces"),
+    },
+}
+# What a step starts, and the operations that end it: the kind, and the argument with its name.
+STARTS = {
+    ("shell", "start"): ("process", "name", ("stop", "wait")),
+    ("http", "mock-start"): ("mock", "name", ("mock-stop",)),
+}
+_STEPS_TEMPLATE = re.compile(r"\{steps\.[\w-]+\.[\w-]+\.[\w-]+\}")
+_MOCK = "mock"  # name of a mock that has none
+NAMESPACES = {"create-namespace", "createNamespace"}
+# Arguments that name files which must exist before the task; all other files may be created by it.
+READS = {("kubernetes", name): ("file",) for name in ("apply", "create", "replace", "delete", "run-job")} | {
+    ("http", "mock-start"): ("routesFile",),
+    ("shell", "run"): ("stdinFile",),
+    ("shell", "start"): ("stdinFile",),
+}
+PORTS = {("shell", "start"): "port", ("http", "mock-start"): "port", ("kubernetes", "port-forward"): "localPort"}
+
+
+@dataclass(frozen=True)
+class Step:
+    """Step of a task, with what is known about it.
+
+    Attributes:
+        number: in the task, from 0.
+        prefix, operation: the parts of its name; the prefix is "" for script, http and llmJudge.
+        provider: name of the extension or MCP server; "" if no `requires` has the prefix.
+        extension: its manifest; None if it is not known.
+        args: its arguments; {} if they are not an object.
+    """
+
+    number: int
+    spec: StepSpec
+    prefix: str
+    operation: str
+    provider: str
+    extension: Extension | None
+
+    @cached_property
+    def args(self) -> dict[str, object]:
+        return self.spec.args if isinstance(self.spec.args, dict) else {}
+
+    @property
+    def phase(self) -> str:
+        return self.spec.phase
+
+    @property
+    def place(self) -> str:
+        """Return its place, for messages."""
+        return shown(self.spec.at[:3] if self.spec.at[0] == "spec" else self.spec.at)
+
+    @property
+    def kind(self) -> tuple[str, str]:
+        """Return the name of its extension as the manifest has it, and its operation."""
+        return (self.extension.name if self.extension else "", self.operation)
+
+    @property
+    def keeps(self) -> str:
+        """Return the name under which it keeps its outputs; "" for none."""
+        name = self.args.get("as")
+        if not isinstance(name, str) or (self.extension and not self.extension.has_references):
+            return ""
+        own = self.extension.operations.get(self.operation, {}).get("properties") if self.extension else None
+        common = own.get("as") if isinstance(own, dict) else {"pattern": ""}
+        return name if isinstance(common, dict) and "pattern" in common else ""
+
+    @property
+    def scope(self) -> str:
+        return str(self.args.get("scope") or "")
+
+    def outputs(self) -> set[str] | None:
+        """Return the names of its outputs; None if they are not known."""
+        declared = self.extension.outputs(self.operation) if self.extension else None
+        if declared is None:
+            return None
+        names = {name.rstrip("?") for name in declared} | {"outputsFile"}
+        if "NAME" in names:
+            names |= set(_chosen(self.args))
+        return names - {"NAME"}
+
+
+def _chosen(value: object) -> Iterator[str]:
+    """Yield the names of outputs that arguments choose."""
+    if isinstance(value, list):
+        for item in value:
+            yield from _chosen(item)
+    elif isinstance(value, dict):
+        for name, member in value.items():
+            if name in {"capture", "outputs"} and isinstance(member, dict):
+                yield from member
+            yield from _chosen(member)
+
+
+def _strings(value: object, at: At) -> Iterator[tuple[At, str]]:
+    """Yield each string of a JSON value with its place."""
+    if isinstance(value, str):
+        yield at, value
+    elif isinstance(value, dict):
+        for name, member in value.items():
+            yield from _strings(member, (*at, name))
+    elif isinstance(value, list):
+        for index, item in enumerate(value):
+            yield from _strings(item, (*at, index))
+
+
+@dataclass
+class TaskRules:
+    """Rules for one task.
+
+    Attributes:
+        extensions: returns the manifest of the extension of this name; None if it is not known.
+        neighbours: names that steps of other tasks in the same folder keep outputs under.
+        judged: False if an eval with this task has no model for llmJudge.
+        asserted: an eval has assertions on the calls of the agent.
+    """
+
+    task: TaskFile
+    extensions: Callable[[str], Extension | None]
+    neighbours: Callable[[], Iterable[str]] = tuple
+    judged: bool = True
+    asserted: bool = False
+    findings: list[Finding] = field(default_factory=list)
+
+    def add(self, rule: str, at: At, text: str, *, of_name: bool = False) -> None:
+        self.findings.append(finding(self.task.document, rule, at, text, of_name=of_name))
+
+    @cached_property
+    def steps(self) -> list[Step]:
+        """The steps of the task, in the order in which they run."""
+        aliases = {each.alias: each for each in self.task.requires}
+        steps: list[Step] = []
+        for phase in PHASES:
+            for spec in self.task.steps.get(phase, ()):
+                prefix, dot, operation = spec.name.partition(".")
+                needed = aliases.get(prefix) if dot else None
+                extension = self.extensions(needed.name) if needed and needed.kind == "extension" else None
+                provider = needed.name if needed else ""
+                steps.append(Step(len(steps), spec, prefix if dot else "", operation or spec.name, provider, extension))
+        return steps
+
+    def run(self) -> list[Finding]:
+        """Apply all rules that concern the task alone. Return the findings."""
+        self._requires()
+        for step in self.steps:
+            if self._step(step):
+                self._references(step)
+                self._long_wait(step)
+            if not step.prefix:
+                self._templates(step)
+            self._agent(step)
+        self._prompt()
+        self._no_check()
+        self._no_cleanup()
+        self._files()
+        return self.findings
+
+    def _requires(self) -> None:
+        seen: set[str] = set()
+        for each in self.task.requires:
+            if each.alias in seen:
+                self.add("step", each.at, f"the name {each.alias!r} is used twice; set `as` to another one")
+            if "." in each.alias:
+                self.add("step", each.at, f"expected a name without dots, found {each.alias!r}; set `as`")
+            seen.add(each.alias)
+
+    def _step(self, step: Step) -> bool:
+        """Check the type and the arguments of a step. Return False if its type is wrong."""
+        spec = step.spec
+        if len(spec.names) != 1:
+            found = " and ".join(map(repr, spec.names)) or "none"
+            self.add("step", spec.at, f"expected one type in a step, found {found}; begin each step with `-`")
+            return False
+        if not step.prefix:
+            if spec.name not in OWN_STEPS:
+                self.add(
+                    "step", spec.at, f"unknown type of step {spec.name!r}; {self._known_steps(spec.name)}", of_name=True
+                )
+                return False
+            self._arguments(step, OWN_STEPS[spec.name], {} if spec.args is None else spec.args)
+            return True
+        if not step.provider:
+            aliases = [each.alias for each in self.task.requires]
+            hint = suggest(step.prefix, aliases, none="")
+            if not hint.startswith("did"):
+                hint = f"add `- extension: {step.prefix}` to spec.requires"
+            self.add("step", spec.at, f"no entry of spec.requires has the name {step.prefix!r}; {hint}", of_name=True)
+            return False
+        if step.extension is None:
+            return True
+        params = step.extension.operations.get(step.operation)
+        if params is None:
+            hint = suggest(step.operation, step.extension.operations)
+            self.add("step", spec.at, f"{step.provider} has no operation {step.operation!r}; {hint}", of_name=True)
+            return False
+        self._arguments(step, params, {} if spec.args is None else spec.args)
+        return True
+
+    def _known_steps(self, name: str) -> str:
+        names = [*OWN_STEPS]
+        for each in self.task.requires:
+            extension = self.extensions(each.name) if each.kind == "extension" else None
+            names += [f"{each.alias}.{operation}" for operation in extension.operations] if extension else []
+        ends = [each for each in names if each.endswith(f".{name}")]
+        return f"did you mean {ends[0]!r}?" if ends else suggest(name, names)
+
+    def _arguments(self, step: Step, schema: Schema, args: object) -> None:
+        for problem in Checker(schema).problems(args, step.spec.at):
+            name = shown(problem.at[len(step.spec.at) :])
+            if self.task.legacy and problem.keyword == "additionalProperties":
+                continue
+            text = (
+                problem.text.replace("unknown member", "unknown argument")
+                if problem.keyword == "additionalProperties"
+                else problem.text
+            )
+            where = f"{step.spec.name}: " + (f"{name}: " if name and problem.keyword != "additionalProperties" else "")
+            self.add("arguments", problem.at, where + text, of_name=problem.of_name)
+
+    # --- References ---
+
+    def _references(self, step: Step) -> None:
+        """Check `${NAME.key}` in the arguments of a step, and templates of mcpchecker, which are not replaced there."""
+        verbatim = self._verbatim(step)
+        if verbatim is None:
+            return
+        base = len(step.spec.at)
+        for at, text in _strings(step.args, step.spec.at):
+            if _STEPS_TEMPLATE.search(text):
+                advice = "keep the outputs with `as: NAME`, and write ${NAME.key}"
+                self.add("template", at, f"{{steps.…}} is not replaced in arguments of extensions; {advice}")
+            for reference in References.parse(text).references if "${" in text else ():
+                if at[base] in verbatim:
+                    self._in_program(step, reference, at)
+                else:
+                    self._reference(step, reference, at)
+
+    def _verbatim(self, step: Step) -> set[str] | None:
+        """Return the arguments of a step in which references are not replaced; None if they are in none."""
+        extension = step.extension
+        if extension is None or not extension.has_references or step.args.get("verbatim") is True:
+            return None
+        found = extension.facts.get(step.operation, {}).get("verbatim")
+        return set(found) if isinstance(found, list) and step.args.get("expand") is not True else set()
+
+    def _in_program(self, step: Step, reference: Reference, at: At) -> None:
+        name = str(at[len(step.spec.at)])
+        if self._setters(reference.name, step.scope):
+            remedy = "pass it in `env`" if name == "script" else "set `expand: true`"
+            self.add("reference", at, f"{reference.source} is not replaced in `{name}`; {remedy}")
+
+    def _setters(self, name: str, scope: str) -> list[Step]:
+        return [each for each in self.steps if each.keeps == name and each.scope == scope]
+
+    def _reference(self, step: Step, reference: Reference, at: At) -> None:
+        name, key = reference.name, reference.key
+        if name in RESERVED or "${" in step.scope:
+            return
+        where = f"{reference.source}: "
+        literal = "write $${ for a literal ${, or set `verbatim: true`"
+        if reference.default is not None:
+            return
+        if not key:
+            self.add("reference", at, f"{where}expected ${{NAME.key}}; {literal}")
+            return
+        setters = self._setters(name, step.scope)
+        before = [each for each in setters if each.number < step.number]
+        if not before:
+            self.add("reference", at, where + self._why_unset(step, name, setters, literal))
+            return
+        outputs = before[-1].outputs()
+        if outputs is not None and key not in outputs:
+            setter = before[-1]
+            hint = suggest(key, sorted(outputs))
+            self.add("output", at, f"{where}{setter.spec.name} ({setter.place}) has no output {key!r}; {hint}")
+
+    def _why_unset(self, step: Step, name: str, setters: list[Step], literal: str) -> str:
+        if setters:
+            return f"the name is set later, by {setters[0].place}"
+        others = {each.scope for each in self.steps if each.keeps == name}
+        if others:
+            scope = next(iter(others))
+            own = f"scope {step.scope!r}" if step.scope else "no scope"
+            return f"this step has {own}, and the name is set " + (
+                f"in scope {scope!r}" if scope else "without a scope"
+            )
+        if name in self.neighbours():
+            return "only another task in this folder sets the name; set it in this task, too"
+        known = [each.keeps for each in self.steps if each.keeps and each.number < step.number]
+        hint = suggest(name, known, none="")
+        return f"no step before this one has `as: {name}`; {hint + '; ' if hint else ''}{literal}"
+
+    # --- Templates of mcpchecker ---
+
+    def _templates(self, step: Step) -> None:
+        name, base = step.spec.name, step.spec.at
+        members = {"script": ("env",), "llmJudge": ("contains", "exact"), "http": ("url", "method", "headers")}
+        sources = ("random", "agent") if name == "http" else ("steps", "random", "agent")
+        for at, text in _strings({each: step.args.get(each) for each in members.get(name, ())}, base):
+            try:
+                references = Template(text, sources).references
+            except TemplateError as error:
+                self.add("template", at, f"{shown(at[len(base) :])}: {error}")
+                continue
+            for each in references:
+                if problem := self._template_problem(each.source, each.field, step):
+                    self.add("template", at, f"{{{each.source}.{each.field}}}: {problem}")
+        if name == "script" and _STEPS_TEMPLATE.search(str(step.args.get("inline"))):
+            self.add("template", (*base, "inline"), "{steps.…} is not replaced in a script; pass it in `env`")
+
+    def _template_problem(self, source: str, name: str, step: Step) -> str:
+        if source == "steps":
+            return self._unset_output(name, step.phase, step.number)
+        if source == "random":
+            return "" if name in {"id", "port"} else "expected {random.id} or {random.port}"
+        if source == "agent" and step.phase != "verify":
+            return "the answer of the agent is known in verify only"
+        known = source != "agent" or name in {"prompt", "output"}
+        return "" if known else "expected {agent.prompt} or {agent.output}"
+
+    def _unset_output(self, name: str, phase: str, number: int) -> str:
+        """Return why `{steps.NAME}` has no value in a phase; "" if it has one."""
+        kind, _, key = name.rpartition(".")
+        visible = {"verify": ("verify",), "cleanup": ("setup", "cleanup")}.get(phase, ("setup",))
+        found = [each for each in self.steps if each.prefix and f"{each.provider}.{each.operation}" == kind]
+        before = [each for each in found if each.phase in visible and each.number < number]
+        if before:
+            outputs = before[-1].outputs()
+            missing = outputs is not None and key not in outputs
+            return f"{kind} has no output {key!r}; {suggest(key, sorted(outputs or ()))}" if missing else ""
+        if found:
+            at = found[0]
+            if at.phase in visible:
+                return f"{at.place} runs later"
+            return f"outputs of {at.phase} are not known in {'the prompt' if phase == 'prompt' else phase}"
+        for each in self.steps:
+            if each.prefix and each.spec.name == kind:
+                right = f"{{steps.{each.provider}.{each.operation}.{key}}}"
+                return f"templates have the name of the extension, not its alias; write {right}"
+        known = [f"{each.provider}.{each.operation}" for each in self.steps if each.prefix and each.phase in visible]
+        hint = suggest(kind, known, none="no step there has outputs")
+        return f"no step {kind!r} is in {' and '.join(visible)}; {hint}"
+
+    def _prompt(self) -> None:
+        base: At = ("steps" if self.task.legacy else "spec", "prompt")
+        at: At = (*base, "inline") if self.task.prompt else (*base, "file")
+        text = self.task.prompt
+        if not text and self.task.prompt_file:
+            if not self.task.prompt_file.is_file():
+                self.add("missing-file", at, f"no such file: {self.task.document.get(at)}")
+                return
+            text = self.task.prompt_file.read_text("utf-8", "replace")
+        if not text:
+            self.add("file", base, "the prompt is empty; set prompt.inline or prompt.file")
+        if "{steps." not in text:
+            return
+        try:
+            references = Template(text, ("steps",)).references
+        except TemplateError as error:
+            self.add("template", at, f"{{steps.…}} is not replaced in this prompt, because of another brace: {error}")
+            return
+        for each in references:
+            if each.source == "steps" and (problem := self._unset_output(each.field, "prompt", len(self.steps))):
+                self.add("template", at, f"{{steps.{each.field}}}: {problem}")
+
+    # --- Phases ---
+
+    def _agent(self, step: Step) -> None:
+        if step.spec.name == "llmJudge" and step.phase == "verify" and not self.judged:
+            self.add(
+                "no-check",
+                step.spec.at,
+                "the eval has no `config.llmJudge`, so that this step always passes",
+                of_name=True,
+            )
+        if step.phase != "verify" and (step.spec.name == "llmJudge" or step.kind == ("shell", "assert-agent")):
+            self.add(
+                "phase",
+                step.spec.at,
+                f"{step.spec.name} needs the answer of the agent; move it to verify",
+                of_name=True,
+            )
+
+    def _no_check(self) -> None:
+        verify = [step for step in self.steps if step.phase == "verify"]
+        if self.asserted or any(map(_checks, verify)):
+            return
+        at: At = ("steps" if self.task.legacy else "spec", "verify")
+        if not verify:
+            self.add(
+                "no-check", at, "no step verifies the task, so that it always passes; add steps to verify", of_name=True
+            )
+            return
+        names = ", ".join(dict.fromkeys(step.spec.name for step in verify))
+        self.add("no-check", at, f"no step of verify checks anything ({names}); add an expectation", of_name=True)
+
+    def _long_wait(self, step: Step) -> None:
+        timeout = step.args.get("timeout")
+        if not step.prefix or not isinstance(timeout, str):
+            return
+        with suppress(ValueError):
+            if Duration.parse(timeout) > CALL_LIMIT:
+                known = step.extension.operations[step.operation].get("properties") if step.extension else None
+                advice = (
+                    "use several steps with at most 25s, all but the last with `onTimeout: ok`"
+                    if isinstance(known, dict) and "onTimeout" in known
+                    else "use a shorter one"
+                )
+                text = f"timeout {timeout}: mcpchecker ends a call after {CALL_LIMIT}; {advice}"
+                self.add("long-wait", (*step.spec.at, "timeout"), text)
+
+    def _no_cleanup(self) -> None:
+        has_script = any(step.phase != "setup" and step.operation in {"script", "run", "exec"} for step in self.steps)
+        for step in self.steps:
+            if step.kind in STARTS:
+                kind, argument, ends = STARTS[step.kind]
+                name = str(step.args.get(argument, _MOCK))
+                if not any(
+                    each.kind[0] == step.kind[0]
+                    and each.operation in ends
+                    and each.scope == step.scope
+                    and each.number > step.number
+                    and _same(str(each.args.get(argument, _MOCK)), name)
+                    for each in self.steps
+                ):
+                    end = f"{step.prefix}.{ends[0]}: {{name: {name}, ignoreMissing: true}}"
+                    text = f"no later step ends the {kind} {name!r}; add `- {end}` to cleanup"
+                    self.add("no-cleanup", step.spec.at, text, of_name=True)
+            elif (
+                not has_script
+                and (name := _namespace(step))
+                and not any(_deletes(each, step, name) for each in self.steps)
+            ):
+                text = f"no step of verify or cleanup deletes the namespace {name!r}"
+                self.add("no-cleanup", step.spec.at, text, of_name=True)
+
+    def _files(self) -> None:
+        """Check files that steps read before anything can have created them."""
+        created = False
+        for step in self.steps:
+            file = step.args.get("file") if step.spec.name == "script" else None
+            if isinstance(file, str) and not (self.task.folder / file).is_file():
+                at = (*step.spec.at, "file")
+                self.add("missing-file", at, f"no such file: {file}; its path is relative to {self.task.folder.name}/")
+            for name in READS.get(step.kind, ()) if step.phase == "setup" and not created else ():
+                value = step.args.get(name)
+                for path in value if isinstance(value, list) else [value]:
+                    plain = (
+                        isinstance(path, str) and not any(mark in path for mark in "$*?[{") and path not in {"", "-"}
+                    )
+                    if plain and not (self.task.folder / str(path)).exists():
+                        self.add("missing-file", (*step.spec.at, name), f"{step.spec.name}: no such file: {path}")
+            created = created or step.operation in {
+                "script",
+                "run",
+                "start",
+                "write-file",
+                "copy",
+                "download",
+                "exec",
+                "create-token",
+            }
+
+
+def finding(document: Document, rule: str, at: At, text: str, *, of_name: bool = False) -> Finding:
+    """Return a finding at a place of a document; `of_name` is at the name of the member, not at its value."""
+    return Finding(document.path, *document.position(at, key=of_name), rule, text)
+
+
+def _same(first: str, second: str) -> bool:
+    return first == second or "${" in first or "${" in second
+
+
+def _checks(step: Step) -> bool:
+    """Return True if a step of verify may fail because of what the agent did."""
+    if step.spec.name == "http":
+        return bool(step.args.get("expect"))
+    if step.args.get("onTimeout") == "ok":
+        return False
+    if step.kind[1] in {"auth-can-i", "authCanI"} and step.extension:
+        return "expect" in step.args
+    return step.operation not in NO_CHECK.get(step.kind[0], ()) or "expect" in step.args or "wait" in step.args
+
+
+def _namespace(step: Step) -> str:
+    """Return the name of the namespace that a step creates; "" for none."""
+    if step.extension is None or step.extension.name != "kubernetes":
+        return ""
+    if step.operation in NAMESPACES:
+        if "expect" in step.args:
+            return ""
+        return str(step.args.get("name") or step.args.get("prefix") or "")
+    metadata = step.args.get("metadata")
+    if step.operation in {"create", "apply"} and step.args.get("kind") == "Namespace" and isinstance(metadata, dict):
+        return "" if "expect" in step.args else str(metadata.get("name") or "")
+    return ""
+
+
+def _deletes(step: Step, creator: Step, name: str) -> bool:
+    """Return True if a step deletes a namespace."""
+    if step.number <= creator.number or step.extension is None or step.extension.name != "kubernetes":
+        return False
+    if step.operation in {"delete-generated-namespaces", "deleteGeneratedNamespaces"}:
+        return "prefix" in creator.args or name in str(step.args)
+    if step.operation == "delete-namespace":
+        return _same(str(step.args.get("name", name)), name)
+    if step.operation != "delete":
+        return False
+    metadata, resource = step.args.get("metadata"), str(step.args.get("resource", ""))
+    if step.args.get("kind") == "Namespace" and isinstance(metadata, dict):
+        return _same(str(metadata.get("name", "")), name)
+    kind, _, named = resource.partition("/")
+    is_named = kind in {"namespace", "namespaces", "ns"} and (not named or _same(named, name))
+    return is_named or "file" in step.args or "manifest" in step.args
+
+
+# --- Several tasks ---------------------------------------------------------------------------------------------------
+
+
+def kept_names(task: TaskFile) -> set[str]:
+    """Return the names under which steps of a task keep outputs."""
+    args = [step.args for steps in task.steps.values() for step in steps]
+    return {str(each["as"]) for each in args if isinstance(each, dict) and isinstance(each.get("as"), str)}
+
+
+_STATE = {
+    ("shell", "start"): "process",
+    ("http", "mock-start"): "mock",
+    ("http", "session"): "HTTP session",
+    ("shell", "snapshot"): "snapshot",
+    ("kubernetes", "snapshot"): "snapshot",
+}
+
+
+def _state(step: Step) -> Iterator[tuple[str, str, str]]:
+    """Yield what a step keeps for its folder: the kind, the scope and the name."""
+    if step.extension is None or "${" in step.scope:
+        return
+    if step.keeps:
+        yield "name of outputs", step.scope, step.keeps
+    if step.kind in _STATE:
+        yield (
+            _STATE[step.kind],
+            step.scope,
+            str(step.args.get("name", _MOCK if step.operation == "mock-start" else "default")),
+        )
+    if step.kind[0] == "kubernetes" and step.operation in NAMESPACES and step.args.get("use") is not False:
+        yield "namespace of later steps", step.scope, ""
+    path = step.args.get("path")
+    if step.kind == ("shell", "write-file") and isinstance(path, str) and "${" not in path:
+        yield "file", "", path
+
+
+def shared(tasks: Sequence[TaskRules]) -> Iterator[Finding]:
+    """Yield the findings on parallel tasks that may run at the same time."""
+    names: dict[tuple[object, ...], TaskRules] = {}
+    ports: dict[int, TaskRules] = {}
+    for rules in (each for each in tasks if each.task.parallel):
+        reported = False
+        for step in rules.steps:
+            for kind, scope, name in _state(step):
+                first = names.setdefault((rules.task.folder, kind, scope, name), rules)
+                if first is rules or reported:
+                    continue
+                reported = True
+                what = f"the {kind}{f' {name!r}' if name else ''}"
+                remedy = "put each task into a folder of its own"
+                remedy += "" if kind == "file" else ", or give its steps a `scope`"
+                text = f"the parallel task {first.task.name!r} of this folder uses {what}, too; {remedy}"
+                yield finding(rules.task.document, "shared-name", step.spec.at, text, of_name=True)
+            argument = PORTS.get(step.kind, "")
+            port = step.args.get(argument)
+            if isinstance(port, int) and not isinstance(port, bool) and port:
+                first = ports.setdefault(port, rules)
+                if first is not rules:
+                    text = (
+                        f"the parallel task {first.task.name!r} uses the port {port}, too; let the extension choose one"
+                    )
+                    yield finding(rules.task.document, "shared-port", (*step.spec.at, argument), text)
+
+
+# --- Evals -----------------------------------------------------------------------------------------------------------
+
+
+def eval_findings(
+    spec: EvalFile, selected: Sequence[tuple[At, Sequence[TaskFile]]], program_of: Callable[[str], Extension | None]
+) -> Iterator[Finding]:
+    """Yield the findings on an eval.
+
+    Args:
+        selected: place and tasks of each task set that has local files.
+        program_of: returns the installed extension that a path refers to.
+    """
+    document = spec.document
+    assert document is not None
+    for at, value in _paths_of(document):
+        if not (spec.folder / value).exists():
+            yield finding(document, "missing-file", at, f"no such file: {value}; its path is relative to the eval")
+    yield from _missing_programs(spec, document, program_of)
+    by_name: dict[str, TaskFile] = {}
+    for at, tasks in selected:
+        if not tasks:
+            pattern = document.get((*at, "glob")) or document.get((*at, "path"))
+            yield finding(
+                document, "no-tasks", at, f"no task file matches {pattern!r}" if pattern else "expected glob or path"
+            )
+        for task in tasks:
+            first = by_name.setdefault(task.name, task)
+            if first.path.resolve() != task.path.resolve():
+                text = f"the eval {spec.name or spec.path} has another task {task.name!r}: {first.path}"
+                yield finding(task.document, "duplicate-name", ("metadata", "name"), text)
+            for each in task.requires:
+                if each.kind == "extension" and each.name not in spec.extensions:
+                    hint = suggest(each.name, spec.extensions, none="it has no extensions")
+                    text = f"the eval {spec.path} has no extension {each.name!r}; {hint}"
+                    yield finding(task.document, "step", (*each.at, "extension"), text)
+
+
+def _missing_programs(
+    spec: EvalFile, document: Document, program_of: Callable[[str], Extension | None]
+) -> Iterator[Finding]:
+    for extension in spec.extensions.values():
+        at = (*extension.at, "package")
+        package = extension.package.removeprefix("file://")
+        if package.startswith(("./", "../", "/")) and not (spec.folder / package).exists():
+            known = program_of(package)
+            remedy = f'; create a link: ln -s "$(command -v {known.program})" {package}' if known else ""
+            yield finding(document, "missing-program", at, f"no such program: {package}{remedy}")
+        elif not package.startswith(("./", "../", "/", "~/")) and "github.com/" not in package:
+            text = f"expected a path that begins with ./, /, ~/ or file://, or a GitHub package, found {package!r}"
+            yield finding(document, "file", at, text)
+
+
+def _paths_of(document: Document) -> Iterator[tuple[At, str]]:
+    """Yield the files that an eval names, with their places."""
+    places: defaultdict[At, object] = defaultdict(lambda: None)
+    for agent in (("config", "agent"), ("config", "llmJudge", "ref")):
+        if document.get((*agent, "type")) == "file":
+            places[(*agent, "path")] = document.get((*agent, "path"))
+    places["config", "mcpConfigFile"] = document.get(("config", "mcpConfigFile"))
+    sources = document.get(("config", "skills", "sources"))
+    for index in range(len(sources) if isinstance(sources, list) else 0):
+        source: At = ("config", "skills", "sources", index, "path")
+        places[source] = document.get(source)
+    for at, value in places.items():
+        if isinstance(value, str) and value and "{" not in value and "$" not in value:
+            yield at, value
