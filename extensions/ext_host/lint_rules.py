@@ -53,6 +53,7 @@ RULES = {
     "shared-port": (WARNING, "Parallel tasks that use the same port."),
     "missing-file": (ERROR, "A file that does not exist."),
     "missing-program": (WARNING, "The program of an extension does not exist."),
+    "extension": (WARNING, "A task that requires an extension which its eval does not have."),
     "no-tasks": (ERROR, "A task set that selects no file."),
     "duplicate-name": (WARNING, "Tasks of one eval that have the same name."),
 }
@@ -930,7 +931,7 @@ def eval_findings(
                 if each.kind == "extension" and each.name not in spec.extensions:
                     hint = suggest(each.name, spec.extensions, none="it has no extensions")
                     text = f"the eval {spec.path} has no extension {each.name!r}; {hint}"
-                    yield finding(task.document, "step", (*each.at, "extension"), text)
+                    yield finding(task.document, "extension", (*each.at, "extension"), text)
 
 
 def _missing_programs(

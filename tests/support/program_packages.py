@@ -78,6 +78,12 @@ def inspector() -> Path:
     return folder / "node_modules" / INSPECTOR / "build" / "cli.js"
 
 
+def npm_package(package: str, version: str) -> Path:
+    """Return the folder of an installed package. Skip the test if there is no Node, or it can't be installed."""
+    name = package.rpartition("/")[2]
+    return _node_program(name, package, version) / "node_modules" / package
+
+
 def _node_program(name: str, package: str, version: str) -> Path:
     if not shutil.which("node") or not shutil.which("npm"):
         pytest.skip("no node and npm in PATH")
