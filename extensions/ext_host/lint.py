@@ -76,7 +76,7 @@ class Linter:
 
     Args:
         named: extensions by name, in place of those of the evals.
-        skip_others: files that are not tasks or evals are no error.
+        skip_others: accept given files that are not tasks or evals.
 
     Attributes:
         checked: number of files of mcpchecker's format.
@@ -185,7 +185,7 @@ class Linter:
             task,
             extensions=partial(self._extension, evals),
             neighbours=partial(self._neighbours, path),
-            judged=all(each.spec.document and each.spec.document.get(("config", "llmJudge")) for each in evals),
+            has_judge=all(each.spec.document and each.spec.document.get(("config", "llmJudge")) for each in evals),
             asserted=any(each.paths[path] for each in evals),
         )
 
@@ -247,13 +247,10 @@ def _shown_path(path: Path) -> Path:
 
 def as_text(findings: Sequence[Finding], checked: int) -> str:
     """Return one line for each finding, and a summary."""
-    lines = [f"{_place(each)}: {each.severity}: {each.text} [{each.rule}]" for each in findings]
+    places = [f"{each.path}:{each.line}:{each.column}" if each.line else str(each.path) for each in findings]
+    lines = [f"{at}: {each.severity}: {each.text} [{each.rule}]" for at, each in zip(places, findings, strict=True)]
     counts = [counted(sum(each.severity == kind for each in findings), kind) for kind in (ERROR, WARNING)]
     return "\n".join([*lines, f"{counted(checked, 'file')} checked: {', '.join(counts)}"]) + "\n"
-
-
-def _place(each: Finding) -> str:
-    return f"{each.path}:{each.line}:{each.column}" if each.line else str(each.path)
 
 
 def as_json(findings: Sequence[Finding], checked: int) -> str:
@@ -282,6 +279,8 @@ def as_github(findings: Sequence[Finding], checked: int) -> str:
 
 def as_sarif(findings: Sequence[Finding], checked: int) -> str:
     """Return a log in SARIF 2.1.0, for code scanning."""
+    from urllib.parse import quote
+
     names = list(RULES)
     rules = [
         {
@@ -293,7 +292,9 @@ def as_sarif(findings: Sequence[Finding], checked: int) -> str:
     ]
     results = []
     for each in findings:
-        location: dict[str, object] = {"artifactLocation": {"uri": _uri(each.path)}}
+        path = _shown_path(each.path)
+        uri = path.as_uri() if path.is_absolute() else quote(path.as_posix())
+        location: dict[str, object] = {"artifactLocation": {"uri": uri}}
         if each.line:
             location["region"] = {"startLine": each.line, "startColumn": each.column}
         results.append(
@@ -316,23 +317,12 @@ def as_sarif(findings: Sequence[Finding], checked: int) -> str:
     return json.dumps({"$schema": schema, "version": "2.1.0", "runs": [run]}, ensure_ascii=False, indent=2) + "\n"
 
 
-def _uri(path: Path) -> str:
-    from urllib.parse import quote
-
-    shown = _shown_path(path)
-    return shown.as_uri() if shown.is_absolute() else quote(shown.as_posix())
-
-
 FORMATS: Mapping[str, Callable[[Sequence[Finding], int], str]] = {
     "text": as_text,
     "json": as_json,
     "sarif": as_sarif,
     "github": as_github,
 }
-
-
-def _rules_text() -> str:
-    return "".join(f"{name:16} {severity:8} {text}\n" for name, (severity, text) in RULES.items())
 
 
 @click.command("lint")
@@ -363,12 +353,13 @@ def command(
 ) -> int:
     """Check task and eval files without running anything.
 
-    A folder stands for all its files of these kinds, and an eval for its tasks. A comment `# ext-host: ignore[RULE]` in
-    a line, or in a line of its own before it, ignores findings there. Exit codes: 0 without errors, 1 with errors, 2 if
-    nothing was checked.
+    Of a folder, all its files of these kinds are checked; of an eval, also its tasks. A comment
+    `# ext-host: ignore[RULE]` in a line, or in a line of its own before it, ignores findings there. Exit codes: 0
+    without errors, 1 with errors, 2 if nothing was checked.
     """
     if rules:
-        click.echo(_rules_text(), nl=False)
+        for name, (severity, text) in RULES.items():
+            click.echo(f"{name:16} {severity:8} {text}")
         return 0
     if not paths:
         raise click.UsageError("expected files or folders with tasks and evals, found none.")

@@ -161,7 +161,9 @@ class Checker:
             if self._lenient and "string" in expected and isinstance(value, (bool, int, float)):
                 value = str(value)
             if not any(_TYPES[kind](value) for kind in expected if kind in _TYPES):
-                yield Problem(at, self._wrong_type(expected, value), "type")
+                text = f"expected {_choice(_NAMES.get(kind, kind) for kind in expected)}, found {_quoted(value)}"
+                is_text = "string" in expected and isinstance(value, (bool, int, float))
+                yield Problem(at, f"{text}; quote it" if is_text else text, "type")
                 return
         yield from self._scalar(value, at, rules)
         if isinstance(value, dict):
@@ -182,11 +184,6 @@ class Checker:
                 found = found.get(part, {}) if isinstance(found, dict) else {}
             rules = found if isinstance(found, dict) else {}
         return rules
-
-    def _wrong_type(self, expected: Sequence[str], value: object) -> str:
-        text = f"expected {_choice(_NAMES.get(kind, kind) for kind in expected)}, found {_quoted(value)}"
-        is_text = "string" in expected and isinstance(value, (bool, int, float))
-        return f"{text}; quote it" if is_text else text
 
     def _scalar(self, value: object, at: At, rules: Schema) -> Iterator[Problem]:
         pattern = rules.get("pattern")
@@ -429,14 +426,14 @@ class TaskRules:
     Attributes:
         extensions: returns the manifest of the extension of this name; None if it is not known.
         neighbours: names that steps of other tasks in the same folder keep outputs under.
-        judged: False if an eval with this task has no model for llmJudge.
+        has_judge: all evals with this task have a model for llmJudge.
         asserted: an eval has assertions on the calls of the agent.
     """
 
     task: TaskFile
     extensions: Callable[[str], Extension | None]
     neighbours: Callable[[], Iterable[str]] = tuple
-    judged: bool = True
+    has_judge: bool = True
     asserted: bool = False
     findings: list[Finding] = field(default_factory=list)
 
@@ -459,21 +456,16 @@ class TaskRules:
 
     def run(self) -> list[Finding]:
         """Apply all rules that concern the task alone. Return the findings."""
-        self._requires()
         for step in self.steps:
-            if self._step(step):
-                self._references(step)
-                self._long_wait(step)
-            if not step.prefix:
-                self._templates(step)
-            self._agent(step)
-        self._prompt()
-        self._no_check()
-        self._no_cleanup()
-        self._files()
+            if self._is_known(step):
+                for of_step in (self.references, self.long_wait, self.templates, self.agent_phase):
+                    of_step(step)
+        for rule in (self.requires, self.prompt, self.no_check, self.no_cleanup, self.files):
+            rule()
         return self.findings
 
-    def _requires(self) -> None:
+    def requires(self) -> None:
+        """Check the names of extensions and MCP servers."""
         seen: set[str] = set()
         for each in self.task.requires:
             if each.alias in seen:
@@ -482,7 +474,7 @@ class TaskRules:
                 self.add("step", each.at, f"expected a name without dots, found {each.alias!r}; set `as`")
             seen.add(each.alias)
 
-    def _step(self, step: Step) -> bool:
+    def _is_known(self, step: Step) -> bool:
         """Check the type and the arguments of a step. Return False if its type is wrong."""
         spec = step.spec
         if len(spec.names) != 1:
@@ -537,7 +529,7 @@ class TaskRules:
 
     # --- References ---
 
-    def _references(self, step: Step) -> None:
+    def references(self, step: Step) -> None:
         """Check `${NAME.key}` in the arguments of a step, and templates of mcpchecker, which are not replaced there."""
         verbatim = self._verbatim(step)
         if verbatim is None:
@@ -548,10 +540,11 @@ class TaskRules:
                 advice = "keep the outputs with `as: NAME`, and write ${NAME.key}"
                 self.add("template", at, f"{{steps.…}} is not replaced in arguments of extensions; {advice}")
             for reference in References.parse(text).references if "${" in text else ():
-                if at[base] in verbatim:
-                    self._in_program(step, reference, at)
-                else:
+                if at[base] not in verbatim:
                     self._reference(step, reference, at)
+                elif self._setters(reference.name, step.scope):
+                    remedy = "pass it in `env`" if at[base] == "script" else "set `expand: true`"
+                    self.add("reference", at, f"{reference.source} is not replaced in `{at[base]}`; {remedy}")
 
     def _verbatim(self, step: Step) -> set[str] | None:
         """Return the arguments of a step in which references are not replaced; None if they are in none."""
@@ -560,12 +553,6 @@ class TaskRules:
             return None
         found = extension.facts.get(step.operation, {}).get("verbatim")
         return set(found) if isinstance(found, list) and step.args.get("expand") is not True else set()
-
-    def _in_program(self, step: Step, reference: Reference, at: At) -> None:
-        name = str(at[len(step.spec.at)])
-        if self._setters(reference.name, step.scope):
-            remedy = "pass it in `env`" if name == "script" else "set `expand: true`"
-            self.add("reference", at, f"{reference.source} is not replaced in `{name}`; {remedy}")
 
     def _setters(self, name: str, scope: str) -> list[Step]:
         return [each for each in self.steps if each.keeps == name and each.scope == scope]
@@ -610,7 +597,8 @@ class TaskRules:
 
     # --- Templates of mcpchecker ---
 
-    def _templates(self, step: Step) -> None:
+    def templates(self, step: Step) -> None:
+        """Check `{steps.…}`, `{agent.…}` and `{random.…}` in steps of the host."""
         name, base = step.spec.name, step.spec.at
         members = {"script": ("env",), "llmJudge": ("contains", "exact"), "http": ("url", "method", "headers")}
         sources = ("random", "agent") if name == "http" else ("steps", "random", "agent")
@@ -659,7 +647,8 @@ class TaskRules:
         hint = suggest(kind, known, none="no step there has outputs")
         return f"no step {kind!r} is in {' and '.join(visible)}; {hint}"
 
-    def _prompt(self) -> None:
+    def prompt(self) -> None:
+        """Check the prompt and its templates."""
         base: At = ("steps" if self.task.legacy else "spec", "prompt")
         at: At = (*base, "inline") if self.task.prompt else (*base, "file")
         text = self.task.prompt
@@ -683,8 +672,9 @@ class TaskRules:
 
     # --- Phases ---
 
-    def _agent(self, step: Step) -> None:
-        if step.spec.name == "llmJudge" and step.phase == "verify" and not self.judged:
+    def agent_phase(self, step: Step) -> None:
+        """Check steps that need the answer of the agent, or a model."""
+        if step.spec.name == "llmJudge" and step.phase == "verify" and not self.has_judge:
             self.add(
                 "no-check",
                 step.spec.at,
@@ -699,7 +689,8 @@ class TaskRules:
                 of_name=True,
             )
 
-    def _no_check(self) -> None:
+    def no_check(self) -> None:
+        """Check that verify can fail."""
         verify = [step for step in self.steps if step.phase == "verify"]
         if self.asserted or any(map(_checks, verify)):
             return
@@ -712,7 +703,8 @@ class TaskRules:
         names = ", ".join(dict.fromkeys(step.spec.name for step in verify))
         self.add("no-check", at, f"no step of verify checks anything ({names}); add an expectation", of_name=True)
 
-    def _long_wait(self, step: Step) -> None:
+    def long_wait(self, step: Step) -> None:
+        """Check that a step ends before the host's limit of a call."""
         timeout = step.args.get("timeout")
         if not step.prefix or not isinstance(timeout, str):
             return
@@ -727,7 +719,8 @@ class TaskRules:
                 text = f"timeout {timeout}: mcpchecker ends a call after {CALL_LIMIT}; {advice}"
                 self.add("long-wait", (*step.spec.at, "timeout"), text)
 
-    def _no_cleanup(self) -> None:
+    def no_cleanup(self) -> None:
+        """Check that what steps create is removed."""
         has_script = any(step.phase != "setup" and step.operation in {"script", "run", "exec"} for step in self.steps)
         for step in self.steps:
             if step.kind in STARTS:
@@ -752,7 +745,7 @@ class TaskRules:
                 text = f"no step of verify or cleanup deletes the namespace {name!r}"
                 self.add("no-cleanup", step.spec.at, text, of_name=True)
 
-    def _files(self) -> None:
+    def files(self) -> None:
         """Check files that steps read before anything can have created them."""
         created = False
         for step in self.steps:

@@ -214,11 +214,14 @@ def test_parallel_tasks_of_a_folder_do_not_share_names(
 def test_parallel_tasks_do_not_share_a_port_and_names_are_unique(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    mock = "  setup: [http.mock-start: {routes: [], port: PORT}]\n  cleanup: [http.mock-stop: {}]\n"
+    mock = (
+        "  setup: [http.mock-start: {upstream: {url: 'http://127.0.0.1:1'}, port: PORT}]\n"
+        "  cleanup: [http.mock-stop: {}]\n"
+    )
     texts = {f"{name}/task.yaml": RIGHT + mock.replace("PORT", "8080") for name in ("a", "b")}
     write(folder, texts | {"c/task.yaml": RIGHT + mock.replace("PORT", "8081"), "eval.yaml": EVAL, "ext-shell": ""})
     found = lint(capsys, "eval.yaml", "--extension", "http=ext-http")[1]
-    assert "b/task.yaml:8:46: warning: the parallel task 'NAME' uses the port 8080, too" in found
+    assert "b/task.yaml:8:74: warning: the parallel task 'NAME' uses the port 8080, too" in found
     assert found.count("[shared-port]") == 1
     assert found.count("[duplicate-name]") == 2
 

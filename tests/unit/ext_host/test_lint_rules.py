@@ -152,7 +152,7 @@ CASES = {
         "7:11 no-cleanup: no later step ends the process 'web'; add `- shell.stop: {name: web, ignoreMissing: true}` ",
     ),
     "a mock that is not stopped": (
-        "  setup: [http.mock-start: {routes: []}]\n" + CHECK,
+        "  setup: [http.mock-start: {upstream: {url: 'http://127.0.0.1:1'}}]\n" + CHECK,
         "7:11 no-cleanup: no later step ends the mock 'mock'; ",
     ),
     "a namespace that is not deleted": (
