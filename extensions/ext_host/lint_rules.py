@@ -19,9 +19,8 @@ from ext_sdk.duration import Duration
 from ext_sdk.references import RESERVED
 from ext_sdk.references import Template as References
 
-from .files import PHASES, shown
+from .files import PHASES, Template, TemplateError, shown
 from .schema import OWN_STEPS
-from .templates import Template, TemplateError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
