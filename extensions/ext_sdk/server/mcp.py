@@ -47,6 +47,8 @@ if TYPE_CHECKING:
     from .serving import Serving, Tools
     from .session import Call
 
+Members = dict[str, object]
+
 LOG_LEVEL_KEY = "io.modelcontextprotocol/logLevel"
 SERVER_KEY = "io.modelcontextprotocol/serverInfo"
 UNSUPPORTED_VERSION = -32022
@@ -177,13 +179,21 @@ class McpAdapter(Adapter):
         self._workdir = self._start
         self._answered = False  # the first request was, before the server started
         self._compare: Callable[[], str] | None = None
-        self._initialized = False
+        self._begun = self._initialized = False
         self._version = len(HANDSHAKE_VERSIONS) - 1
         self._level = DEFAULT_LEVEL
         self._has_roots = False
         self._roots_id = 0  # of the last request for roots
         self._waiting: dict[tuple[type, Id], tuple[Request, bytes]] = {}  # calls until the roots are known
         self._open: dict[tuple[type, Id], _OpenCall] = {}
+        self._handlers: dict[str, Callable[[Request, Members, Members, bytes], None]] = {
+            "tools/call": self._call,
+            "tools/list": self._list,
+            "initialize": self._begin,
+            "server/discover": self._begin,
+            "ping": self._ping,
+            "logging/setLevel": self._set_level,
+        }
 
     def opening(self, initial: InitialIO) -> bytes:
         self._answered, self._compare = initial.manifest_sent, initial.compare
@@ -212,24 +222,13 @@ class McpAdapter(Adapter):
         meta = params.get("_meta", {})
         if not isinstance(meta, dict):
             raise RpcError(INVALID_PARAMS, f"_meta: expected an object, found {shown(meta)}")
-        modern = VERSION_KEY in meta
-        if modern:
+        if VERSION_KEY in meta:
             _check_version(meta)
-        if request.method == "tools/call":
-            self._call(request, params, meta, payload)
-        elif request.method == "tools/list":
-            self._list(request.id, params, modern=modern)
-        elif request.method in {"initialize", "server/discover"}:
-            self._begin(request, params)
-        elif request.method == "ping":
-            self._write_result(request.id, {}, modern=modern)
-        elif request.method == "logging/setLevel":
-            self._level = _level(params.get("level"), "level")
-            self._write_result(request.id, {}, modern=modern)
+        if handler := self._handlers.get(request.method):
+            handler(request, params, meta, payload)
         else:
-            known = ("initialize", "ping", "tools/list", "tools/call", "logging/setLevel", "server/discover")
             text = f"unknown method: {request.method[:LONGEST_NAME]}"
-            raise RpcError(METHOD_NOT_FOUND, f"{text}; {suggest(request.method, known)}")
+            raise RpcError(METHOD_NOT_FOUND, f"{text}; {suggest(request.method, self._handlers)}")
 
     def notification(self, notification: Notification) -> None:
         params = notification.params if isinstance(notification.params, dict) else {}
@@ -266,9 +265,16 @@ class McpAdapter(Adapter):
         for request, payload in waiting.values():
             self.answer(request, payload)
 
-    # Requests
+    # Requests: each handler gets the request, its params, their `_meta`, and the payload
 
-    def _begin(self, request: Request, params: dict[str, object]) -> None:
+    def _ping(self, request: Request, params: Members, meta: Members, payload: bytes) -> None:
+        self._write_result(request.id, {}, modern=VERSION_KEY in meta)
+
+    def _set_level(self, request: Request, params: Members, meta: Members, payload: bytes) -> None:
+        self._level = _level(params.get("level"), "level")
+        self._write_result(request.id, {}, modern=VERSION_KEY in meta)
+
+    def _begin(self, request: Request, params: Members, meta: Members, payload: bytes) -> None:
         if self._initialized and request.method == "initialize":
             raise RpcError(INVALID_REQUEST, "initialize was sent already; send it once, at the start")
         result = first_result(request, self._tools)
@@ -290,10 +296,12 @@ class McpAdapter(Adapter):
                 self._version = HANDSHAKE_VERSIONS.index(str(params["protocolVersion"]))
             capabilities = params.get("capabilities")
             self._has_roots = isinstance(capabilities, dict) and isinstance(capabilities.get("roots"), dict)
-        self.server.warm_up(self._compare)
-        self._compare = None
+        if not self._begun:
+            self._begun = True
+            self.server.warm_up(self._compare)
 
-    def _list(self, id: Id, params: dict[str, object], *, modern: bool) -> None:
+    def _list(self, request: Request, params: Members, meta: Members, payload: bytes) -> None:
+        modern = VERSION_KEY in meta
         if params.get("cursor") is not None:
             raise RpcError(
                 INVALID_PARAMS, f"cursor: expected none, found {shown(params['cursor'])}; all tools are listed"
@@ -307,11 +315,11 @@ class McpAdapter(Adapter):
             shorter = [{key: tool[key] for key in tool if key in left} for tool in tools if isinstance(tool, dict)]
             lines = [dumps(tool).encode() for tool in shorter]
         more = f'"ttlMs":{TOOLS_TTL_MILLISECONDS},"cacheScope":"private",' if modern else ""
-        begin = f'{{"jsonrpc":"2.0","id":{dumps(id)},"result":{{{more}"tools":['
+        begin = f'{{"jsonrpc":"2.0","id":{dumps(request.id)},"result":{{{more}"tools":['
         end = b"]}}\n" if not modern else b"]," + dumps(self._described())[1:].encode() + b"}\n"
         self.server.write(begin.encode("utf-8", "backslashreplace") + b",".join(lines) + end)
 
-    def _call(self, request: Request, params: dict[str, object], meta: dict[str, object], payload: bytes) -> None:
+    def _call(self, request: Request, params: Members, meta: Members, payload: bytes) -> None:
         name, arguments, modern = params.get("name"), params.get("arguments"), VERSION_KEY in meta
         if not isinstance(name, str):
             raise RpcError(INVALID_PARAMS, f"name: expected the name of a tool, found {shown(name)}")
@@ -335,9 +343,7 @@ class McpAdapter(Adapter):
         gevals = {"operation": name, "args": arguments, "context": {"workdir": workdir}}
         self.server.execute(request.id, gevals, references=references)
 
-    def _workdir_of(
-        self, request: Request, params: dict[str, object], meta: dict[str, object], payload: bytes
-    ) -> str | None:
+    def _workdir_of(self, request: Request, params: Members, meta: Members, payload: bytes) -> str | None:
         """Return the working directory of a call; None if the client must list its roots first."""
         if self._fixed:
             return self._start
@@ -412,7 +418,7 @@ class McpAdapter(Adapter):
         return {"resultType": "complete", "_meta": {SERVER_KEY: server}}
 
 
-def _check_version(meta: dict[str, object]) -> None:
+def _check_version(meta: Members) -> None:
     """Raise RpcError if the `_meta` of a request is incomplete, or names a revision that is not supported."""
     version = meta[VERSION_KEY]
     if not isinstance(version, str):

@@ -282,6 +282,21 @@ def test_a_client_that_ends_without_listing_its_roots_gets_its_responses(peer: M
     assert workdir(answer) == os.getcwd()  # noqa: PTH109
 
 
+def test_a_client_that_does_not_list_its_roots_is_not_waited_for_longer_than_that(tmp_path: Path) -> None:
+    program = (
+        "import runpy, sys\n"
+        "import ext_sdk.server.mcp\n"
+        "ext_sdk.server.mcp.ROOTS_SECONDS = 0.0\n"
+        "sys.argv.pop(0)\n"
+        "runpy.run_path(sys.argv[0], run_name='__main__')\n"
+    )
+    (tmp_path / "program.py").write_text(program)
+    with McpHost([SERVE[0], str(tmp_path / "program.py"), *SERVE[1:]]) as peer:
+        peer.begin(client=ROOTS)
+        assert peer.message()["method"] == "roots/list"
+        assert workdir(peer.tool("circumstances")) == os.getcwd()  # noqa: PTH109
+
+
 def test_a_modern_client_is_asked_for_its_roots_by_the_result() -> None:
     meta = META | {f"{PREFIX}clientCapabilities": {"roots": {}}}
     with McpHost(SERVE) as peer:
