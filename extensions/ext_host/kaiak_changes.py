@@ -137,6 +137,7 @@ class WorkspaceCopy:
         self._began = time.time() - RACY_S
         self._files: dict[str, tuple[Signature, Signature]] = {}  # in the workspace, in the copy
         size = 0
+        roots = {str(source), str(source.resolve())}
         target.mkdir(mode=0o700, parents=True)
         for path, entry in self._walk(source):
             copied = target / path
@@ -146,7 +147,9 @@ class WorkspaceCopy:
                 if size > MOST_BYTES:
                     raise TooLarge(f"{source} has more than {MOST_BYTES // 1024**3} GiB")
                 if entry.is_symlink():
-                    copied.symlink_to(self._inside(str((source / path).readlink())))
+                    link = str((source / path).readlink())
+                    root = next((root for root in roots if f"{link}/".startswith(f"{root}/")), "")
+                    copied.symlink_to(f"{target}{link[len(root) :]}" if root else link)  # within the copy
                 elif entry.is_dir(follow_symlinks=False):
                     copied.mkdir(mode=stat.S_IMODE(before.st_mode) | 0o700)
                     continue
@@ -252,13 +255,6 @@ class WorkspaceCopy:
                     folders.append(path)
                 yield path, entry
 
-    def _inside(self, link: str) -> str:
-        """Return the target of a symbolic link; a path in the workspace becomes the same one in the copy."""
-        for root in {str(self.source), str(self.source.resolve())}:
-            if link == root or link.startswith(f"{root}/"):
-                return str(self.target) + link[len(root) :]
-        return link
-
     def _change(self, path: str, before: Signature, *, exists: bool) -> Change | None:
         """Return the change of a file; None if its content is the same."""
         target, copied = self.source / path, self.target / path
@@ -340,7 +336,10 @@ def _diff(path: str, old: str | int, new: str | int, modes: tuple[str, ...]) -> 
     Args:
         modes: old and new; "" if the file does not exist.
     """
-    before, after = (_quoted(f"{side}/{path}") for side in "ab")
+    escaped = re.sub(r'["\\]', lambda found: f"\\{found[0]}", path)
+    escaped = re.sub(r"[\x00-\x1f\x7f]", lambda found: f"\\{ord(found[0]):03o}", escaped)
+    quote = '"' if escaped != path else ""
+    before, after = (f"{quote}{side}/{escaped}{quote}" for side in "ab")
     lines = [f"diff --git {before} {after}\n"]
     if not modes[0]:
         lines.append(f"new file mode {modes[1]}\n")
@@ -364,49 +363,35 @@ def _lines(text: str) -> list[str]:
 
 
 def _hunks(a: list[str], b: list[str]) -> tuple[list[str], int]:
-    """Return the lines of a diff below its head, and the number of changed lines."""
-    lines = []
-    changed = 0
-    for group in [] if a == b else _groups(a, b):
-        spans = []
-        for start, end in ((group[0][1], group[-1][2]), (group[0][3], group[-1][4])):
-            count = end - start
-            spans.append(f"{start + (count > 0)}" + (f",{count}" if count != 1 else ""))
-        lines.append(f"@@ -{spans[0]} +{spans[1]} @@\n")
-        for tag, i1, i2, j1, j2 in group:
-            if tag == "equal":
-                lines += [f" {line}" for line in a[i1:i2]]
-                continue
-            lines += [f"-{line}" for line in a[i1:i2]] + [f"+{line}" for line in b[j1:j2]]
-            changed += i2 - i1 + j2 - j1
-    return lines, changed
+    """Return the lines of a diff below its head, and the number of changed lines.
 
-
-def _groups(a: list[str], b: list[str]) -> list[list[tuple[str, int, int, int, int]]]:
-    """Return the hunks of a diff. The time is bounded: what many lines differ in is one hunk."""
+    The time is bounded: between equal lines at begin and end, what has too many lines is one change.
+    """
     shorter = min(len(a), len(b))
     begin = next((at for at in range(shorter) if a[at] != b[at]), shorter)
     end = next((at for at in range(shorter - begin) if a[-1 - at] != b[-1 - at]), shorter - begin)
     if max(len(a), len(b)) - begin - end <= COMPARED_LINES:
-        begin, end = max(0, begin - CONTEXT), max(0, end - CONTEXT)
-        matcher = difflib.SequenceMatcher(None, a[begin : len(a) - end], b[begin : len(b) - end])
-        return [
-            [(tag, i1 + begin, i2 + begin, j1 + begin, j2 + begin) for tag, i1, i2, j1, j2 in group]
-            for group in matcher.get_grouped_opcodes(CONTEXT)
-        ]
-    before, after = min(begin, CONTEXT), min(end, CONTEXT)
-    i, j = len(a) - end, len(b) - end
-    return [
-        [
-            ("equal", begin - before, begin, begin - before, begin),
-            ("replace", begin, i, begin, j),
-            ("equal", i, i + after, j, j + after),
-        ]
-    ]
-
-
-def _quoted(name: str) -> str:
-    """Return a name as Git writes it: in quotation marks if it has one, a backslash or a control character."""
-    escaped = re.sub(r'["\\]', lambda found: f"\\{found[0]}", name)
-    escaped = re.sub(r"[\x00-\x1f\x7f]", lambda found: f"\\{ord(found[0]):03o}", escaped)
-    return name if escaped == name else f'"{escaped}"'
+        skipped, rest = max(0, begin - CONTEXT), max(0, end - CONTEXT)
+        matcher = difflib.SequenceMatcher(None, a[skipped : len(a) - rest], b[skipped : len(b) - rest])
+        groups = list(matcher.get_grouped_opcodes(CONTEXT))
+    else:
+        before, after, skipped = min(begin, CONTEXT), min(end, CONTEXT), 0
+        i, j = len(a) - end, len(b) - end
+        first = ("equal", begin - before, begin, begin - before, begin)
+        groups = [[first, ("replace", begin, i, begin, j), ("equal", i, i + after, j, j + after)]]
+    lines = []
+    changed = 0
+    for group in groups if a != b else ():
+        spans = []
+        for start, stop in ((group[0][1], group[-1][2]), (group[0][3], group[-1][4])):
+            count = stop - start
+            spans.append(f"{start + skipped + (count > 0)}" + (f",{count}" if count != 1 else ""))
+        lines.append(f"@@ -{spans[0]} +{spans[1]} @@\n")
+        for tag, i1, i2, j1, j2 in group:
+            old, new = a[i1 + skipped : i2 + skipped], b[j1 + skipped : j2 + skipped]
+            if tag == "equal":
+                lines += [f" {line}" for line in old]
+            else:
+                lines += [f"-{line}" for line in old] + [f"+{line}" for line in new]
+                changed += len(old) + len(new)
+    return lines, changed

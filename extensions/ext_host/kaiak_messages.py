@@ -5,6 +5,8 @@ The module does no I/O. `kaiak_server` sends and receives the messages.
 
 from __future__ import annotations
 
+import json
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Literal, TypeVar, cast
 from uuid import uuid4
@@ -318,3 +320,38 @@ def replaced(value: object, replace: Callable[[str], str]) -> object:
     if isinstance(value, list):
         return [replaced(each, replace) for each in value]
     return {key: replaced(each, replace) for key, each in value.items()} if isinstance(value, dict) else value
+
+
+def notification_of(line: str) -> tuple[str, Members] | None:
+    """Return kind and content of a notification that a command has written; None if the line is something else."""
+    with suppress(ValueError, msgspec.ValidationError, RecursionError):
+        message = json.loads(line)
+        if isinstance(message, dict) and len(message) == 1:
+            ((name, content),) = message.items()
+            if content_type := CONTENTS.get(name.removeprefix(STREAM)):
+                msgspec.convert(content, content_type)
+                return name.removeprefix(STREAM), content
+    return None
+
+
+def head_settings(request: GenerateFix, base: Settings) -> Settings:
+    """Return the configuration that a request of the later dialect carries."""
+    config = request.agent_config
+    if config is None:
+        details = {"field": "agent_config", "details": "Object missing required field `agent_config`"}
+        raise RpcError(INVALID_PARAMS, "Invalid params: missing field `agent_config`", details)
+    workspace = config.get("workspace")
+    own = config.get("override_base_config")
+    own = own if isinstance(own, dict) else {}
+    permissions = own.get("tool_permissions", config.get("tool_permissions"))
+    permissions = permissions if isinstance(permissions, dict) else {}
+    known: Members = {
+        "workspace": {"working_dir": workspace} if isinstance(workspace, str) else workspace,
+        "session": config.get("session"),
+        "model": own.get("model", config.get("model")),
+        "permissions": {
+            "tool_permissions": {name: PERMISSIONS.get(str(value), value) for name, value in permissions.items()}
+        },
+    }
+    given = {name: value for name, value in known.items() if value is not None}
+    return parsed(merged(msgspec.to_builtins(base), given), Settings, what="Invalid params: agent_config")

@@ -19,11 +19,11 @@ import tempfile
 import threading
 import time
 from collections import OrderedDict
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TypeVar, cast
 from uuid import uuid4
 
 import click
@@ -53,13 +53,11 @@ from ext_sdk.polling import Deadline
 from .agents import PROMPT
 from .commands import Commands
 from .files import HostError
-from .kaiak_changes import TEXT_BYTES, ChangeRefused, Patterns, TooLarge, WorkspaceCopy
+from .kaiak_changes import TEXT_BYTES, ChangeRefused, Changes, Patterns, TooLarge, WorkspaceCopy
 from .kaiak_messages import (
     ACTIONS,
-    CONTENTS,
     HEAD_CODES,
     HEAD_DATA,
-    PERMISSIONS,
     STREAM,
     USER_MESSAGE,
     Code,
@@ -70,8 +68,10 @@ from .kaiak_messages import (
     Settings,
     UserMessage,
     head_payload,
+    head_settings,
     internal_error,
     merged,
+    notification_of,
     now,
     parsed,
     prompt_of,
@@ -79,12 +79,11 @@ from .kaiak_messages import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Sequence
 
-    from ext_sdk.core.wire.connection import Event
     from ext_sdk.core.wire.errors import Id
 
-    from .kaiak_changes import Change, Changes
+    from .kaiak_changes import Change
 
     Members = dict[str, object]
 
@@ -97,6 +96,7 @@ STALL_S = 30.0  # without progress of a client that does not read
 END_S = 5.0  # for the end of the requests that are cancelled
 PROMPT_VARIABLE_BYTES = 100_000  # of a prompt that is passed as a variable, which Linux limits to 128 KiB
 LINE_CHARACTERS = 4_096  # of output without a line feed that are streamed
+FOLDER_PREFIX = "ext-host-kaiak-"
 STEPS = 4  # of the progress of a request
 
 
@@ -140,6 +140,7 @@ class Session:
         self.allowed = False
 
 
+EXECUTE = "workspace/executeCommand"
 LATER = object()  # in the place of a result: the response is sent elsewhere
 
 
@@ -158,19 +159,32 @@ class Interaction:
         self.done = threading.Event()
         self._lock = threading.Lock()
 
-    def accept(self, action: str, content: str | None = None) -> bool:
-        """Set the response. Return False if there is one."""
+    def accept(self, payload: Members) -> str:
+        """Set the response of a client, and return its action. Raises RpcError if it is not valid or not the first."""
+        action, content = ACTIONS.get(str(payload.get("action"))), payload.get("content")
+        details = ""
+        if action is None or (action == "edit" and action not in self.options):
+            known = [name for name, meaning in ACTIONS.items() if meaning != "edit" or "edit" in self.options]
+            found = cut(str(payload.get("action")), 80)
+            details = f"payload.action: expected one of {', '.join(known)}, found {found!r}"
+        elif action == "edit" and (not isinstance(content, str) or len(content) > TEXT_BYTES):
+            details = f"payload.content: expected the text of the file, of at most {TEXT_BYTES // 1024**2} MiB"
+        if action is None or details:
+            raise RpcError(Code.INVALID_RESPONSE, f"Response validation failed: {details}", {"details": details})
         with self._lock:
             if self.response is not None:
-                return False
-            self.response = (action, content)
-            return True
+                text = "Interaction already responded, by a client or by its timeout"
+                raise RpcError(Code.RESPONDED, text, {"request_id": self.id, "response": self.response[0]})
+            self.response = (action, content if action == "edit" and isinstance(content, str) else None)
+        return action
 
-    def respond(self, action: str) -> bool:
-        """Set the response, and continue the request. Return False if there is one."""
-        accepted = self.accept(action)
+    def use_default(self, action: str) -> bool:
+        """Set the response unless there is one, and continue the request. Return False if there is one."""
+        with self._lock:
+            is_first = self.response is None
+            self.response = self.response or (action, None)
         self.done.set()
-        return accepted
+        return is_first
 
 
 class Call(NamedTuple):
@@ -182,8 +196,8 @@ class Call(NamedTuple):
     settings: Settings
 
 
-class Cancelled(Exception):
-    """The request was cancelled."""
+class Ended(Exception):
+    """The request ends before its last stage. str() is the status of its result."""
 
 
 class Fix:
@@ -192,6 +206,10 @@ class Fix:
     Attributes:
         since: start of the request.
         done: set when the session is free again.
+
+    Raises:
+        RpcError: there is no workspace, or it cannot be used.
+        OSError: a folder for the copy cannot be created.
     """
 
     def __init__(self, server: Server, client: Client, session: Session, call: Call) -> None:
@@ -210,9 +228,20 @@ class Fix:
         self._interaction: Interaction | None = None
         self._messages = 0
         self._output = ""
-        self._workspace = Path(call.settings.workspace.working_dir or "").absolute()
+        folder = call.settings.workspace.working_dir
+        if not folder:
+            details = "not configured; send kaiak/configure with the folder of the project"
+            data = {"field": "workspace.working_dir", "details": details}
+            raise RpcError(Code.CONFIGURATION, "Configuration error: no workspace directory", data)
+        if not os.path.isdir(folder) or not os.access(folder, os.R_OK | os.W_OK | os.X_OK):  # noqa: PTH112 - with a NUL
+            details = f"{folder!r} is not a directory that can be read and written"
+            raise RpcError(Code.WORKSPACE, f"Workspace access denied: {details}", {"path": folder, "details": details})
+        self._workspace = Path(folder).absolute()
         self._folder = server.new_folder("run")
         self._copied = self._folder / (self._workspace.name or "workspace")
+        self._deadline = Deadline(call.request.options.max_processing_time or server.options.max_time, self._stopped)
+        self._copy: WorkspaceCopy | None = None
+        self._changes = Changes([], [], [])
 
     def cancel(self, reason: str) -> None:
         """End it: stop the command, and propose no further change."""
@@ -223,66 +252,69 @@ class Fix:
     def use_default(self) -> None:
         """Give the default response to the question that waits for the user."""
         if self._interaction is not None:
-            self._interaction.respond(self._server.options.default_response)
+            self._interaction.use_default(self._server.options.default_response)
 
     def run(self) -> None:
-        """Perform it, and send the response."""
+        """Perform its stages, and send the response."""
+        stages = (
+            (0, "initializing", "Copying the workspace", self._copy_workspace),
+            (20, "processing_incidents", f"Running {Path(self._server.options.command[0]).name}", self._run_command),
+            (80, "collecting_changes", "Comparing the copy with the workspace", self._compare),
+            (80, "applying_fixes", "Proposing the changes", self._propose),
+        )
         result: Members = {}
         failure: RpcError | None = None
         try:
-            result = self._perform()
-        except Cancelled:
-            if self._reason == "deleted":
-                failure = RpcError(Code.TERMINATED, "Session already terminated: it was deleted", self._about())
-            elif self._server.head:
-                failure = RpcError(Code.TIMEOUT, f"AI agent error: {self._reason}", self._about())
-            else:
-                result = self._result("cancelled")
+            for step, (percentage, phase, description, stage) in enumerate(stages, 1):
+                self._progress(percentage, phase, description, step)
+                stage()
+            self._progress(100, "completing", "All changes are processed", STEPS)
+            result = self._result("completed")
+        except Ended as status:
+            result = self._result(str(status))
         except RpcError as error:
             failure = RpcError(error.code, error.message, {**self._about(), **cast("Members", error.data or {})})
+        except TooLarge as error:
+            remedy = "name generated folders in workspace.exclude_patterns"
+            failure = RpcError(Code.EXHAUSTED, f"Resource exhausted: {error}; {remedy}", self._about())
+        except OSError as error:
+            text = f"Workspace access denied: {error.strerror or error}: {error.filename or self._workspace}"
+            failure = RpcError(Code.WORKSPACE, text, self._about())
         except Exception as error:  # noqa: BLE001 - any defect gets a response
             failure = internal_error(error)
         shutil.rmtree(self._folder, ignore_errors=True)
         self._server.release(self)
         self._client.finish(self, result, failure)
 
-    def _perform(self) -> Members:
-        self._progress(0, "initializing", "Copying the workspace", 1)
-        settings = self._settings
-        patterns = Patterns(settings.workspace.include_patterns, settings.workspace.exclude_patterns)
-        limit = self._request.options.max_processing_time or self._server.options.max_time
-        deadline = Deadline(limit, self._stopped)
-        try:
-            copy = WorkspaceCopy(self._workspace, self._copied, patterns, lambda: self._proceed(deadline))
-            for path, reason in copy.skipped[:20]:
-                self._system(f"{path} was not copied: {reason}", "warning")
-            self._progress(20, "processing_incidents", f"Running {Path(self._server.options.command[0]).name}", 2)
-            if not self._run_command(deadline):
-                return self._result("failed")
-            self._progress(80, "collecting_changes", "Comparing the copy with the workspace", 3)
-            changes = copy.changes()
-            if len(changes.proposals) > MOST_CHANGES:
-                found = counted(len(changes.proposals), "file")
-                raise TooLarge(f"the command has changed {found}, over the limit of {MOST_CHANGES}")
-        except TooLarge as error:
-            remedy = "name generated folders in workspace.exclude_patterns"
-            raise RpcError(Code.EXHAUSTED, f"Resource exhausted: {error}; {remedy}") from None
-        except OSError as error:
-            text = f"{error.strerror or error}: {error.filename or self._workspace}"
-            raise RpcError(Code.WORKSPACE, f"Workspace access denied: {text}") from None
-        self._propose(copy, changes)
-        self._progress(100, "completing", "All changes are processed", STEPS)
-        return self._result("completed")
-
-    def _proceed(self, deadline: Deadline) -> None:
+    def _proceed(self) -> None:
+        """Raise Ended or RpcError if the request is to end."""
         if self._stopped.is_set():
-            raise Cancelled
-        if deadline.expired:
-            text = f"Tool execution timeout: no end within {deadline.seconds:g} s; nothing was changed"
-            raise RpcError(Code.TIMEOUT, text, {"max_processing_time": deadline.seconds})
+            if self._reason == "deleted":
+                raise RpcError(Code.TERMINATED, "Session already terminated: it was deleted")
+            if self._server.head:
+                raise RpcError(Code.TIMEOUT, f"AI agent error: {self._reason}")
+            raise Ended("cancelled")
+        if self._deadline.expired:
+            seconds = self._deadline.seconds
+            text = f"Tool execution timeout: no end within {seconds:g} s; nothing was changed"
+            raise RpcError(Code.TIMEOUT, text, {"max_processing_time": seconds})
 
-    def _run_command(self, deadline: Deadline) -> bool:
-        """Run the command. Return False if it has failed."""
+    def _copy_workspace(self) -> None:
+        settings = self._settings.workspace
+        patterns = Patterns(settings.include_patterns, settings.exclude_patterns)
+        self._copy = WorkspaceCopy(self._workspace, self._copied, patterns, self._proceed)
+        for path, reason in self._copy.skipped[:20]:
+            self._system(f"{path} was not copied: {reason}", "warning")
+
+    def _compare(self) -> None:
+        assert self._copy
+        self._changes = self._copy.changes()
+        self._deadline = Deadline(None, self._stopped)  # the user may take longer
+        if len(self._changes.proposals) > MOST_CHANGES:
+            found = counted(len(self._changes.proposals), "file")
+            raise TooLarge(f"the command has changed {found}, over the limit of {MOST_CHANGES}")
+
+    def _run_command(self) -> None:
         prompt = self._to_copy(prompt_of(self._argument))
         about: Members = self._about() | {"configuration": msgspec.to_builtins(self._settings)}
         request = replaced({**self._argument, **about}, self._to_copy)
@@ -299,14 +331,18 @@ class Fix:
             "EXT_HOST_MAX_TURNS": str(self._settings.session.max_turns),
         }
         # A NUL, and half a character that JSON allows, cannot be in a variable.
-        environ = {name: text for name, text in environ.items() if "\0" not in text and _is_utf8(text)}
+        environ = {
+            name: text
+            for name, text in environ.items()
+            if "\0" not in text and text == text.encode("utf-8", "ignore").decode()
+        }
         commands = Commands()
         try:
             end = commands.run(
                 self._server.options.command,
                 env={**os.environ, **environ},
                 folder=self._copied,
-                deadline=deadline,
+                deadline=self._deadline,
                 stdin=data,
                 on_output=self._on_output,
             )
@@ -315,7 +351,7 @@ class Fix:
         finally:
             commands.close()
         self._write_output(final=True)
-        self._proceed(deadline)
+        self._proceed()
         if failure := end.failure:
             name = Path(self._server.options.command[0]).name
             message = f"{name} failed: {failure}; its changes are discarded"
@@ -324,8 +360,7 @@ class Fix:
                 raise RpcError(Code.TIMEOUT, f"AI agent error: {message}", {"output": tail})
             content = {"error_code": "TOOL_EXECUTION_FAILED", "message": message, "details": tail, "recoverable": True}
             self.stream("error", content | {"suggested_action": "see the output of the command"})
-            return False
-        return True
+            raise Ended("failed")
 
     def _to_copy(self, text: str) -> str:
         """Replace the path of the workspace by that of the copy, so that the command does not change the workspace."""
@@ -353,7 +388,7 @@ class Fix:
         self._output = rest
         text = ""
         for line in lines:
-            notification = _notification(line) if line.startswith('{"kaiak/stream/') else None
+            notification = notification_of(line) if line.startswith('{"kaiak/stream/') else None
             if notification:
                 self._say(text)
                 self.stream(notification[0], cast("Members", replaced(notification[1], self._to_workspace)))
@@ -368,96 +403,87 @@ class Fix:
         if text:
             self.stream("ai_response", {"text": self._to_workspace(text), "partial": True})
 
-    def _propose(self, copy: WorkspaceCopy, changes: Changes) -> None:
-        """Propose the changes one after the other, and apply those that are approved. Raises RpcError, Cancelled."""
+    def _propose(self) -> None:
+        """Propose the changes one after the other, and apply those that are approved."""
+        changes = self._changes
         for path, reason in changes.refused:
             self._failed_file(path, reason)
         if changes.outside:
             listed = ", ".join(changes.outside[:10])
             self._system(f"changes outside of include_patterns are discarded: {cut(listed, 500)}", "warning")
-        failed: list[Members] = []
-        counts = {"applied": 0, "denied": 0, "failed": len(changes.refused)}
+        failed: list[Members] = [{"file_path": path, "details": reason} for path, reason in changes.refused]
+        counts = {"applied": 0, "denied": 0, "failed": len(failed)}
+        total = len(changes.proposals)
         for number, change in enumerate(changes.proposals):
-            if self._stopped.is_set():
-                raise Cancelled
-            percentage = 80 + 20 * number // len(changes.proposals)
-            self._progress(
-                percentage, "applying_fixes", f"Change {number + 1} of {len(changes.proposals)}: {change.path}", STEPS
-            )
-            verdict, details = self._propose_one(copy, change)
+            description = f"Change {number + 1} of {total}: {change.path}"
+            self._progress(80 + 20 * number // total, "applying_fixes", description, STEPS)
+            verdict, details = self._propose_one(change)
             counts[verdict] += 1
             if verdict == "failed":
                 failed.append({"file_path": change.path, "details": details})
-        total = len(changes.proposals) + len(changes.refused)
         listed = ", ".join(f"{count} {verdict}" for verdict, count in counts.items() if count)
-        self._system(f"{counted(total, 'change')}: {listed}" if total else "the command has changed no file")
-        failed += [{"file_path": path, "details": reason} for path, reason in changes.refused]
+        summary = f"{counted(sum(counts.values()), 'change')}: {listed}"
+        self._system(summary if listed else "the command has changed no file")
         if failed:
-            raise RpcError(
-                Code.FILE_FAILED,
-                f"File modification failed: {cut(str(failed[0]['file_path']), 200)}: {failed[0]['details']}",
-                {"files": failed},
-            )
+            text = f"File modification failed: {cut(str(failed[0]['file_path']), 200)}: {failed[0]['details']}"
+            raise RpcError(Code.FILE_FAILED, text, {"files": failed})
 
-    def _propose_one(self, copy: WorkspaceCopy, change: Change) -> tuple[str, str]:
+    def _propose_one(self, change: Change) -> tuple[str, str]:
         """Return applied, denied or failed, and why."""
         tool = "delete_file" if change.operation == "delete" else "write_file"
         permissions = self._settings.permissions.tool_permissions
         permission = permissions.get(tool) or permissions.get("write_file", "approve")
-        proposal = f"proposal-{uuid4()}"
+        if permission == "deny":
+            details = "permissions.tool_permissions denies it"
+            content = {"error_code": "PERMISSION_DENIED", "message": f"{tool} is denied: {change.path} is not changed"}
+            content |= {"details": details, "suggested_action": f"configure {tool} as approve or allow"}
+            self.stream("error", content | {"recoverable": True})
+            return "denied", details
         safe = self._request.options.auto_apply_safe_fixes and change.risk == "low"
         asks = permission == "approve" and not safe and not self.session.allowed
-        if permission == "deny":
-            content = {"error_code": "PERMISSION_DENIED", "message": f"{tool} is denied: {change.path} is not changed"}
-            details = "permissions.tool_permissions denies it"
-            self.stream("error", content | {"details": details, "recoverable": True,
-                                            "suggested_action": f"configure {tool} as approve or allow"})  # fmt: skip
-            return "denied", details
+        proposal = f"proposal-{uuid4()}"
         about = {"proposal_id": proposal, "file_path": change.path, "operation": change.operation, "diff": change.diff}
         self.stream("file_modification", about | {"risk_level": change.risk, "requires_approval": asks}, proposal)
-        action, text = self._ask(change, proposal) if asks else ("approve", None)
+        interaction = Interaction(self.session.id, editable=change.text)
+        if self._server.head:
+            interaction.id = proposal  # the later server uses the id of the tool call
+        if asks:
+            self._ask(interaction, change, proposal)
+        action, text = interaction.response or ("approve", None)
         self.session.allowed = self.session.allowed or action == "always_allow"
-        if self._stopped.is_set():
-            raise Cancelled
-        call: Members = {"tool_name": tool, "operation": change.operation, "parameters": {"file_path": change.path}}
+        self._proceed()
         began = time.monotonic()
         details = "the user has denied it" if action == "deny" else ""
-        if action != "deny":
-            try:
-                copy.apply(change, text)
-            except ChangeRefused as error:
-                details = str(error)
-        result = {"success": not details, "output": None, "error": details or None,
-                  "execution_time": round(1000 * (time.monotonic() - began))}  # fmt: skip
+        try:
+            if action != "deny" and self._copy:
+                self._copy.apply(change, text)
+        except ChangeRefused as error:
+            details = str(error)
+        result: Members = {"success": not details, "output": None, "error": details or None}
+        result["execution_time"] = round(1000 * (time.monotonic() - began))
+        call: Members = {"tool_name": tool, "operation": change.operation, "parameters": {"file_path": change.path}}
         self.stream("tool_call", call | {"status": "failed" if details else "completed", "result": result}, proposal)
         if details and action != "deny":
             self._failed_file(change.path, details)
             return "failed", details
         return ("denied", details) if details else ("applied", "")
 
-    def _ask(self, change: Change, proposal: str) -> tuple[str, str | None]:
+    def _ask(self, interaction: Interaction, change: Change, proposal: str) -> None:
         """Wait for the response of the user; the default one replaces it when the time is over."""
         options = self._server.options
-        interaction = Interaction(self.session.id, editable=change.text)
-        if self._server.head:
-            interaction.id = proposal  # the later server asks with the id of the tool call
         self._server.remember(interaction)
         self._interaction = interaction
         verb = {"create": "Create", "modify": "Apply this fix to", "delete": "Delete"}[change.operation]
         content: Members = {"interaction_id": interaction.id, "interaction_type": "file_approval"}
         content |= {"prompt": f"{verb} {change.path}?", "options": interaction.options}
-        content |= {"default_response": options.default_response, "timeout": _whole(options.approval_timeout)}
+        content |= {"default_response": options.default_response, "timeout": options.approval_timeout}
         self.stream("user_interaction", content | {"proposal_id": proposal, "file_path": change.path}, proposal)
         if self._stopped.is_set() or self._client.cannot_respond:
             self.use_default()
-        if not interaction.done.wait(options.approval_timeout) and interaction.respond(options.default_response):
-            self._system(
-                f"no response to {interaction.id} within {options.approval_timeout:g} s: {options.default_response}",
-                "warning",
-            )
+        if not interaction.done.wait(options.approval_timeout) and interaction.use_default(options.default_response):
+            text = f"no response to {interaction.id} within {options.approval_timeout:g} s: {options.default_response}"
+            self._system(text, "warning")
         self._interaction = None
-        assert interaction.response
-        return interaction.response
 
     def _failed_file(self, path: str, reason: str) -> None:
         content = {
@@ -465,7 +491,6 @@ class Fix:
             "message": f"{cut(path, 500)}: {reason}",
             "recoverable": True,
         }
-        path.encode("utf-8", "backslashreplace")
         self.stream("error", content | {"details": reason, "suggested_action": "send generate_fix again"})
 
     def _progress(self, percentage: int, phase: str, description: str, step: int) -> None:
@@ -495,29 +520,6 @@ class Fix:
         else:
             params |= {"message_id": f"msg-{self._messages}", "timestamp": now(), "content": content}
             self._client.notify(STREAM + kind, params)
-
-
-def _whole(seconds: float) -> float:
-    return int(seconds) if seconds == int(seconds) else seconds
-
-
-def _is_utf8(text: str) -> bool:
-    with suppress(UnicodeEncodeError):
-        text.encode()
-        return True
-    return False
-
-
-def _notification(line: str) -> tuple[str, Members] | None:
-    """Return kind and content of a notification that a command has written; None if the line is something else."""
-    with suppress(ValueError, msgspec.ValidationError, RecursionError):
-        message = json.loads(line)
-        if isinstance(message, dict) and len(message) == 1:
-            ((name, content),) = message.items()
-            if content_type := CONTENTS.get(name.removeprefix(STREAM)):
-                msgspec.convert(content, content_type)
-                return name.removeprefix(STREAM), content
-    return None
 
 
 # --- Connections -----------------------------------------------------------------------------------------------------
@@ -550,6 +552,26 @@ class Client:
         self._ended = False  # by `exit`
         self._shut_down = False
         self._in_junk = False
+        self._handlers: dict[type, Callable[[Any], None]] = {
+            Request: self._answer,
+            Notification: self._notified,
+            Malformed: self._refuse_message,
+            Junk: self._refuse_junk,
+            Overlong: self._refuse_junk,
+        }
+        commands: dict[str, Callable[[Id, object], object]] = {
+            "kaiak/configure": self._configure,
+            "kaiak/generate_fix": self._generate_fix,
+            "kaiak/delete_session": lambda _, argument: server.delete_session(argument),
+        }
+        self._commands = {name: handler for name, handler in commands.items() if name in server.commands}
+        self._methods: dict[str, Callable[[Id, object], object]] = {
+            "initialize": self._initialize,
+            "shutdown": self._shutdown,
+            USER_MESSAGE: self._user_message,
+            **({} if server.head else {EXECUTE: self._execute}),
+            **({name: partial(self._unwrap, name) for name in self._commands} if server.head else {}),
+        }
 
     def run(self) -> None:
         """Read until the client, or the server, ends the connection; then cancel its requests."""
@@ -568,7 +590,9 @@ class Client:
                 break
             self._connection.receive_data(data)
             while self._is_open() and (event := self._connection.next_event()):
-                self._handle(event)
+                self._in_junk = self._in_junk and isinstance(event, Junk)
+                if handler := self._handlers.get(type(event)):
+                    handler(event)
         self._gone = True
         for fix in list(self._fixes.values()):
             fix.cancel("the client has gone")
@@ -591,28 +615,7 @@ class Client:
         while self._fixes and not poll.poll(100):
             pass
 
-    def _handle(self, event: Event) -> None:
-        if isinstance(event, Junk):
-            self._handle_junk(event)
-            return
-        self._in_junk = False
-        if isinstance(event, Malformed):
-            if isinstance(event.error, MessageError):
-                self._refuse(event.error.code, str(event.error), event.error.id)
-        elif isinstance(event, Request):
-            try:
-                result = self._call(event)
-            except RpcError as error:
-                self._respond(event.id, {}, error)
-            except Exception as error:  # noqa: BLE001 - any defect gets a response
-                self._respond(event.id, {}, internal_error(error))
-            else:
-                if result is not LATER:
-                    self._respond(event.id, result, None)
-        elif isinstance(event, Notification):
-            self._notified(event.method, event.params if isinstance(event.params, dict) else {})
-
-    def _handle_junk(self, junk: Junk) -> None:
+    def _refuse_junk(self, junk: Junk) -> None:
         """Report bytes outside of frames, once until the next frame."""
         if self._in_junk or not junk.wire.strip():
             return
@@ -622,65 +625,70 @@ class Client:
         else:
             self._refuse(PARSE_ERROR, f"Parse error: expected Content-Length: N, found {junk.reason}")
 
+    def _refuse_message(self, malformed: Malformed) -> None:
+        if isinstance(malformed.error, MessageError):
+            self._refuse(malformed.error.code, str(malformed.error), malformed.error.id)
+
     def _refuse(self, code: int, text: str, id: Id = None) -> None:
         self._write(FRAMINGS["content-length"].encode(encode(ErrorResponse(id, RpcError(code, text)))))
 
-    def _notified(self, method: str, params: Members) -> None:
+    def _notified(self, event: Notification) -> None:
+        params = event.params if isinstance(event.params, dict) else {}
         id = params.get("id")
-        if method == "exit":
+        if event.method == "exit":
             self._ended, self.exit_code = True, 0 if self._shut_down else 1
-        elif method == "$/cancelRequest" and isinstance(id, (str, int)):
+        elif event.method == "$/cancelRequest" and isinstance(id, (str, int)):
             if fix := self._fixes.get((type(id), id)):
                 fix.cancel("cancelled")
-        elif method == USER_MESSAGE:  # Kaiak's command line sends it so
+        elif event.method == USER_MESSAGE:  # Kaiak's command line sends it so
             with suppress(RpcError):
                 self._server.user_message(params)[1]()
 
-    def _call(self, request: Request) -> object:
-        if self._shut_down:
-            raise RpcError(INVALID_REQUEST, "Invalid request: the client has sent shutdown")
-        method, params = request.method, {} if request.params is None else request.params
-        if method == "initialize":
-            commands = [] if self._server.head else [f"kaiak/{name}" for name in self._server.commands]
-            capabilities = {"executeCommandProvider": {"commands": commands}}
-            return {"capabilities": capabilities, "serverInfo": {"name": "ext-host", "version": __version__}}
-        if method == "shutdown":
-            self._shut_down = True
-            return None
-        if method == USER_MESSAGE:
-            return self._user_message(request.id, params)
-        name, argument = self._command(method, params)
-        if name == "configure":
-            return self._configure(parsed(argument, Configure))
-        if name == "delete_session":
-            return self._server.delete_session(argument)
-        fix = self._server.begin_fix(self, request.id, argument)
-        self._fixes[type(request.id), request.id] = fix
+    def _answer(self, request: Request) -> None:
+        handler = self._methods.get(request.method)
+        try:
+            if self._shut_down:
+                raise RpcError(INVALID_REQUEST, "Invalid request: the client has sent shutdown")
+            if not handler:
+                other = "kaiak" if self._server.head else "kaiak-head"
+                is_other = request.method in {EXECUTE, "kaiak/generate_fix", "kaiak/delete_session"}
+                hint = f"; the server uses the other dialect, start it with --dialect {other}" if is_other else ""
+                raise RpcError(METHOD_NOT_FOUND, f"Method not found{hint}", {"method": request.method})
+            result = handler(request.id, {} if request.params is None else request.params)
+        except RpcError as error:
+            self._respond(request.id, {}, error)
+        except Exception as error:  # noqa: BLE001 - any defect gets a response
+            self._respond(request.id, {}, internal_error(error))
+        else:
+            if result is not LATER:
+                self._respond(request.id, result, None)
+
+    def _initialize(self, _id: Id, _params: object) -> object:
+        capabilities = {"executeCommandProvider": {"commands": [] if self._server.head else list(self._commands)}}
+        return {"capabilities": capabilities, "serverInfo": {"name": "ext-host", "version": __version__}}
+
+    def _shutdown(self, _id: Id, _params: object) -> None:
+        self._shut_down = True
+
+    def _execute(self, id: Id, params: object) -> object:
+        """Perform a command of the specification."""
+        command = parsed(params, Command)
+        if handler := self._commands.get(command.command):
+            return handler(id, command.arguments[0])
+        name = command.command
+        text = f"Invalid params: unknown command {cut(name, 80)!r}; {suggest(name, self._commands)}"
+        details = f"expected one of {', '.join(self._commands)}"
+        raise RpcError(INVALID_PARAMS, text, {"field": "command", "details": details})
+
+    def _unwrap(self, name: str, id: Id, params: object) -> object:
+        """Perform a command of the later dialect; Kaiak's command line sends the argument as `inner`."""
+        return self._commands[name](id, params.get("inner", params) if isinstance(params, dict) else params)
+
+    def _generate_fix(self, id: Id, argument: object) -> object:
+        fix = self._server.begin_fix(self, id, argument)
+        self._fixes[type(id), id] = fix
         threading.Thread(target=fix.run, daemon=True, name=fix.request_id).start()
         return LATER
-
-    def _command(self, method: str, params: object) -> tuple[str, Members]:
-        """Return name and argument of a command. Raises RpcError if it is unknown."""
-        names = self._server.commands
-        name = method.removeprefix("kaiak/")
-        if self._server.head and method.startswith("kaiak/") and name in names:
-            if isinstance(params, dict):
-                return name, params.get("inner", params)  # `inner` is what Kaiak's command line sends
-            raise RpcError(
-                INVALID_PARAMS, "Invalid params: expected an object", {"field": "", "details": "not an object"}
-            )
-        if not self._server.head and method == "workspace/executeCommand":
-            command = parsed(params, Command)
-            name = command.command.removeprefix("kaiak/")
-            if command.command.startswith("kaiak/") and name in names:
-                return name, command.arguments[0]
-            known = [f"kaiak/{each}" for each in names]
-            text = f"Invalid params: unknown command {cut(command.command, 80)!r}; {suggest(command.command, known)}"
-            raise RpcError(INVALID_PARAMS, text, {"field": "command", "details": f"expected one of {', '.join(known)}"})
-        other = "kaiak" if self._server.head else "kaiak-head"
-        is_other = method == "workspace/executeCommand" or name in {"generate_fix", "delete_session"}
-        hint = f"; the server uses the other dialect, start it with --dialect {other}" if is_other else ""
-        raise RpcError(METHOD_NOT_FOUND, f"Method not found{hint}", {"method": method})
 
     def _user_message(self, id: Id, params: object) -> object:
         """Respond as the later server, which reports refusals in the result; then continue the request."""
@@ -694,7 +702,8 @@ class Client:
         proceed()
         return LATER
 
-    def _configure(self, argument: Configure) -> object:
+    def _configure(self, _id: Id, params: object) -> object:
+        argument = parsed(params, Configure)
         base = Settings() if argument.reset_existing else self.settings
         wanted = merged(msgspec.to_builtins(base), argument.configuration)
         settings = parsed(wanted, Settings, Code.CONFIGURATION, "Configuration error")
@@ -768,7 +777,7 @@ class Server:
 
     Attributes:
         head: the dialect is that of the later server.
-        commands: names of the commands, without `kaiak/`.
+        commands: names of the commands.
         settings: the last configuration.
         stopping: descriptor that is readable when the server is to stop.
     """
@@ -776,9 +785,8 @@ class Server:
     def __init__(self, options: AgentOptions, folder: Path) -> None:
         self.options = options
         self.head = options.dialect == "kaiak-head"
-        self.commands = (
-            ("generate_fix", "delete_session") if self.head else ("configure", "generate_fix", "delete_session")
-        )
+        configure = () if self.head else ("kaiak/configure",)
+        self.commands = (*configure, "kaiak/generate_fix", "kaiak/delete_session")
         self.settings = Settings()
         self.is_stopping = False
         self.stopping, self._stop = os.pipe()
@@ -804,49 +812,38 @@ class Server:
         folder.mkdir(mode=0o700)
         return folder
 
-    def begin_fix(self, client: Client, id: Id, argument: Members) -> Fix:
+    def begin_fix(self, client: Client, id: Id, argument: object) -> Fix:
         """Return a new request, which uses its session. Raises RpcError."""
         request = parsed(argument, GenerateFix)
-        settings = _head_settings(request, self.settings) if self.head else client.settings
+        settings = head_settings(request, self.settings) if self.head else client.settings
+        name = request.session_id or str(uuid4())
         with self._lock:
-            session = self._sessions.get(request.session_id or "")
+            session = self._sessions.get(name)
             if session and session.fix:
                 raise self._in_use(session)
             if self.head and request.session_id and not session:
-                raise RpcError(Code.SESSION_NOT_FOUND, "Session not found", {"session_id": request.session_id})
-            running = sum(each.fix is not None for each in self._sessions.values())
-            if running >= self.options.max_running:
-                text = f"Resource exhausted: {counted(running, 'session')} in use, which is the limit; try again later"
-                raise RpcError(Code.EXHAUSTED, text, {"limit": running})
-            if session and session.turns >= settings.session.max_turns:
-                text = (
-                    f"Resource exhausted: the session has used its {counted(session.turns, 'turn')} (session.max_turns)"
-                )
-                raise RpcError(Code.EXHAUSTED, f"{text}; delete it", {"session_id": session.id, "limit": session.turns})
-            _check_workspace(settings.workspace.working_dir)
-            session = session or self._new_session(request.session_id or str(uuid4()))
+                raise RpcError(Code.SESSION_NOT_FOUND, "Session not found", {"session_id": name})
+            exhausted = ""
+            if sum(each.fix is not None for each in self._sessions.values()) >= self.options.max_running:
+                exhausted = f"{counted(self.options.max_running, 'session')} in use, the limit; try again later"
+            elif session and session.turns >= settings.session.max_turns:
+                exhausted = f"the session has used its {counted(session.turns, 'turn')} (session.max_turns); delete it"
+            elif not session and len(self._sessions) >= MOST_SESSIONS:
+                exhausted = f"{counted(MOST_SESSIONS, 'session')} exist; delete some with kaiak/delete_session"
+            if exhausted:
+                raise RpcError(Code.EXHAUSTED, f"Resource exhausted: {exhausted}", {"session_id": name})
             try:
-                session.fix = Fix(self, client, session, Call(id, request, argument, settings))
+                session = session or Session(name, self._folder / f"session-{uuid4()}")
+                fix = Fix(self, client, session, Call(id, request, cast("Members", argument), settings))
+                session.folder.mkdir(mode=0o700, exist_ok=True)
             except OSError as error:
-                raise RpcError(
-                    Code.SESSION_CREATION, f"Session creation failed: {error.strerror}: {error.filename}"
-                ) from None
+                text = f"Session creation failed: {error.strerror}: {error.filename}"
+                raise RpcError(Code.SESSION_CREATION, text, {"session_id": name}) from None
+            session.fix = fix
             session.turns += 1
-            return session.fix
-
-    def _new_session(self, id: str) -> Session:
-        if len(self._sessions) >= MOST_SESSIONS:
-            text = (
-                f"Resource exhausted: {counted(MOST_SESSIONS, 'session')} exist; delete some with kaiak/delete_session"
-            )
-            raise RpcError(Code.EXHAUSTED, text, {"limit": MOST_SESSIONS})
-        try:
-            session = self._sessions[id] = Session(id, self.new_folder("session"))
-        except OSError as error:
-            text = f"Session creation failed: {error.strerror}: {error.filename}"
-            raise RpcError(Code.SESSION_CREATION, text, {"session_id": id}) from None
-        self._deleted.pop(id, None)
-        return session
+            self._sessions[name] = session
+            self._deleted.pop(name, None)
+            return fix
 
     def _in_use(self, session: Session) -> RpcError:
         data = {"session_id": session.id, "in_use_since": session.fix.since if session.fix else now()}
@@ -918,26 +915,26 @@ class Server:
             session = self._sessions.get(message.session_id)
             if not session:
                 raise self._unknown_session(message.session_id)
-            if kind == "control_signal":
-                return self._cancel(session, payload, about)
-            if kind in {"user_input", "elicitation_response"}:
-                if not session.fix:
-                    raise _not_ready(session)
-                text = (
-                    f"Response validation failed: the command reads no {kind}; send tool_confirmation or control_signal"
-                )
-                raise RpcError(Code.INVALID_RESPONSE, text, {"kind": kind})
-            interaction = self._interactions.get(about) if isinstance(about, str) else None
-            if not interaction or interaction.session != session.id:
-                raise RpcError(Code.INTERACTION_NOT_FOUND, "Interaction not found", {"request_id": about})
-            action, content = _response(interaction, payload)
-            if not interaction.accept(action, content):
-                found = interaction.response[0] if interaction.response else ""
-                data = {"request_id": about, "response": found}
-                raise RpcError(Code.RESPONDED, "Interaction already responded, by a client or by its timeout", data)
-            return f"Response submitted: {action}", interaction.done.set
+            kinds = {
+                "control_signal": self._signalled,
+                "user_input": self._refuse_input,
+                "elicitation_response": self._refuse_input,
+            }
+            return kinds.get(kind, self._responded)(session, payload, about)
 
-    def _cancel(self, session: Session, payload: Members, request_id: object) -> tuple[str, Callable[[], object]]:
+    def _responded(self, session: Session, payload: Members, about: object) -> tuple[str, Callable[[], object]]:
+        interaction = self._interactions.get(about) if isinstance(about, str) else None
+        if not interaction or interaction.session != session.id:
+            raise RpcError(Code.INTERACTION_NOT_FOUND, "Interaction not found", {"request_id": about})
+        return f"Response submitted: {interaction.accept(payload)}", interaction.done.set
+
+    def _refuse_input(self, session: Session, _payload: Members, _about: object) -> NoReturn:
+        if not session.fix:
+            raise _not_ready(session)
+        details = "the command reads no input while it runs; send tool_confirmation or control_signal"
+        raise RpcError(Code.INVALID_RESPONSE, f"Response validation failed: {details}", {"details": details})
+
+    def _signalled(self, session: Session, payload: Members, request_id: object) -> tuple[str, Callable[[], object]]:
         signal = payload.get("signal") or payload.get("action") or "cancel"
         if signal != "cancel":
             text = f"Response validation failed: unknown signal {cut(str(signal), 80)!r}; the only one is cancel"
@@ -961,61 +958,23 @@ def _remember(known: OrderedDict[str, V], id: str, value: V) -> None:
         known.popitem(last=False)
 
 
-def _check_workspace(folder: str | None) -> None:
-    if not folder:
-        details = "not configured; send kaiak/configure with the folder of the project"
-        data = {"field": "workspace.working_dir", "details": details}
-        raise RpcError(Code.CONFIGURATION, "Configuration error: no workspace directory", data)
-    if not os.path.isdir(folder) or not os.access(folder, os.R_OK | os.W_OK | os.X_OK):  # noqa: PTH112 - may have a NUL
-        details = f"{folder!r} is not a directory that can be read and written"
-        raise RpcError(Code.WORKSPACE, f"Workspace access denied: {details}", {"path": folder, "details": details})
-
-
-def _response(interaction: Interaction, payload: Members) -> tuple[str, str | None]:
-    """Return action and content of a response. Raises RpcError if it is not valid."""
-    action, content = ACTIONS.get(str(payload.get("action"))), payload.get("content")
-    details = ""
-    if action is None or (action == "edit" and action not in interaction.options):
-        known = [name for name, meaning in ACTIONS.items() if meaning != "edit" or "edit" in interaction.options]
-        details = f"payload.action: expected one of {', '.join(known)}, found {cut(str(payload.get('action')), 80)!r}"
-    elif action == "edit" and (not isinstance(content, str) or len(content) > TEXT_BYTES):
-        details = f"payload.content: expected the text of the file, of at most {TEXT_BYTES // 1024**2} MiB"
-    if action is None or details:
-        raise RpcError(Code.INVALID_RESPONSE, f"Response validation failed: {details}", {"details": details})
-    return action, content if action == "edit" and isinstance(content, str) else None
-
-
-def _head_settings(request: GenerateFix, base: Settings) -> Settings:
-    """Return the configuration that a request of the later dialect carries."""
-    config = request.agent_config
-    if config is None:
-        details = {"field": "agent_config", "details": "Object missing required field `agent_config`"}
-        raise RpcError(INVALID_PARAMS, "Invalid params: missing field `agent_config`", details)
-    workspace = config.get("workspace")
-    own = config.get("override_base_config")
-    own = own if isinstance(own, dict) else {}
-    permissions = own.get("tool_permissions", config.get("tool_permissions"))
-    permissions = permissions if isinstance(permissions, dict) else {}
-    known: Members = {
-        "workspace": {"working_dir": workspace} if isinstance(workspace, str) else workspace,
-        "session": config.get("session"),
-        "model": own.get("model", config.get("model")),
-        "permissions": {
-            "tool_permissions": {name: PERMISSIONS.get(str(value), value) for name, value in permissions.items()}
-        },
-    }
-    given = {name: value for name, value in known.items() if value is not None}
-    return parsed(merged(msgspec.to_builtins(base), given), Settings, what="Invalid params: agent_config")
-
-
 # --- Command line ----------------------------------------------------------------------------------------------------
 
 
 def serve(options: AgentOptions) -> int:
     """Serve until the input ends, or a signal. Return the exit code. Raises HostError."""
-    with _temporary_folder() as folder:
-        server = Server(options, folder)
-        received: list[int] = []
+    for lock in Path(tempfile.gettempdir()).glob(f"{FOLDER_PREFIX}*/lock"):
+        with suppress(OSError), lock.open("rb") as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)  # fails unless its server was killed
+            shutil.rmtree(lock.parent, ignore_errors=True)
+    received: list[int] = []
+    with (
+        tempfile.TemporaryDirectory(prefix=FOLDER_PREFIX, ignore_cleanup_errors=True) as folder,
+        Path(folder, "new-lock").open("wb") as own,
+    ):
+        fcntl.flock(own, fcntl.LOCK_EX)
+        Path(folder, "new-lock").rename(Path(folder, "lock"))
+        server = Server(options, Path(folder))
 
         def on_signal(number: int, _frame: object) -> None:
             received.append(number)
@@ -1023,9 +982,9 @@ def serve(options: AgentOptions) -> int:
 
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             signal.signal(number, on_signal)
+        code = 0
         if options.socket:
             _serve_socket(server, options.socket)
-            code = 0
         else:
             stdio = Stdio.claim()
             client = Client(server, stdio.input, stdio.output)
@@ -1036,32 +995,42 @@ def serve(options: AgentOptions) -> int:
 
 
 def _serve_socket(server: Server, path: Path) -> None:
-    """Accept connections until the server is to stop. Raises HostError."""
+    """Accept connections of this user until the server is to stop. Raises HostError."""
+    if path.is_socket():  # of a server that has exited
+        with socket.socket(socket.AF_UNIX) as probe, suppress(OSError):
+            probe.connect(str(path))
+            raise HostError(f"--socket {path}: another server listens there; stop it or use another path")
+        path.unlink()
     threads: list[threading.Thread] = []
     with socket.socket(socket.AF_UNIX) as listener:
-        _bind(listener, path)
+        before = os.umask(0o177)
+        try:
+            listener.bind(str(path))
+            listener.listen()
+        except OSError as error:
+            hint = "; use a shorter path" if "too long" in str(error) else ""
+            raise HostError(f"--socket {path}: {error.strerror or error}{hint}") from None
+        finally:
+            os.umask(before)
         sys.stderr.write(f"listening on unix:{path}\n")
         sys.stderr.flush()
-        try:
-            poll = select.poll()
-            poll.register(listener, select.POLLIN)
-            poll.register(server.stopping, select.POLLIN)
-            while all(descriptor == listener.fileno() for descriptor, _ in poll.poll()):
-                try:
-                    connection, _ = listener.accept()
-                except OSError:  # the client has gone, or there are no more descriptors
-                    time.sleep(0.1)
-                    continue
-                threads = [thread for thread in threads if thread.is_alive()]
-                if len(threads) >= MOST_CONNECTIONS:
-                    connection.close()
-                    continue
-                thread = threading.Thread(target=_serve_connection, args=(server, connection), daemon=True)
-                thread.start()
-                threads.append(thread)
-        finally:
-            with suppress(OSError):
-                path.unlink()
+        poll = select.poll()
+        poll.register(listener, select.POLLIN)
+        poll.register(server.stopping, select.POLLIN)
+        while all(descriptor == listener.fileno() for descriptor, _ in poll.poll()):
+            try:
+                connection, _ = listener.accept()
+            except OSError:  # the client has gone, or there are no more descriptors
+                time.sleep(0.1)
+                continue
+            threads = [thread for thread in threads if thread.is_alive()]
+            if len(threads) >= MOST_CONNECTIONS:
+                connection.close()
+                continue
+            threads.append(threading.Thread(target=_serve_connection, args=(server, connection), daemon=True))
+            threads[-1].start()
+    with suppress(OSError):
+        path.unlink()
     until = time.monotonic() + 2 * END_S
     for thread in threads:
         thread.join(max(0.0, until - time.monotonic()))
@@ -1072,43 +1041,10 @@ def _serve_connection(server: Server, connection: socket.socket) -> None:
         Client(server, connection.fileno(), connection.fileno()).run()
 
 
-def _bind(listener: socket.socket, path: Path) -> None:
-    """Listen at a path, which only this user may connect to. The socket of a server that has exited is replaced."""
-    if path.is_socket():
-        with socket.socket(socket.AF_UNIX) as probe, suppress(OSError):
-            probe.connect(str(path))
-            raise HostError(f"--socket {path}: another server listens there; stop it or use another path")
-        path.unlink()
-    before = os.umask(0o177)
-    try:
-        listener.bind(str(path))
-        listener.listen()
-    except OSError as error:
-        hint = "; use a shorter path" if "too long" in str(error) else ""
-        raise HostError(f"--socket {path}: {error.strerror or error}{hint}") from None
-    finally:
-        os.umask(before)
-
-
-@contextmanager
-def _temporary_folder() -> Iterator[Path]:
-    """Create a folder for copies of workspaces, and remove those of servers that were killed."""
-    prefix = "ext-host-kaiak-"
-    for lock in Path(tempfile.gettempdir()).glob(f"{prefix}*/lock"):
-        with suppress(OSError), lock.open("rb") as file:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)  # fails if its server runs
-            shutil.rmtree(lock.parent, ignore_errors=True)
-    with tempfile.TemporaryDirectory(prefix=prefix, ignore_cleanup_errors=True) as folder:
-        new = Path(folder, "new-lock")
-        with new.open("wb") as file:
-            fcntl.flock(file, fcntl.LOCK_EX)
-            new.rename(Path(folder, "lock"))
-            yield Path(folder)
-
-
 def _seconds(_context: click.Context, _option: click.Parameter, text: str) -> float:
     try:
-        return Duration.parse(text).seconds
+        seconds = Duration.parse(text).seconds
+        return int(seconds) if seconds == int(seconds) else seconds
     except ValueError as error:
         raise click.BadParameter(str(error)) from None
 

@@ -8,9 +8,12 @@ from ext_host.kaiak_messages import (
     Code,
     Configure,
     GenerateFix,
+    Incident,
     Settings,
     head_payload,
+    head_settings,
     merged,
+    notification_of,
     parsed,
     prompt_of,
     replaced,
@@ -114,3 +117,31 @@ def test_each_notification_has_a_form_in_the_later_dialect() -> None:
     assert found["user_interaction"][1]["id"] == found["file_modification"][1]["id"] == "proposal-1"
     own = head_payload("tool_call", {"tool_name": "grep"}, "")
     assert (own[0], own[1]["tool_name"]) == ("tool_call", "grep")
+
+
+@pytest.mark.parametrize(
+    ("line", "kind"),
+    [
+        ('{"kaiak/stream/system": {"message": "m"}}', "system"),
+        ('{"kaiak/stream/error": {"error_code": "E", "message": "m", "recoverable": true}}', "error"),
+        ('{"kaiak/stream/system": {"message": 1}}', None),
+        ('{"kaiak/stream/user_interaction": {}}', None),  # only the server asks
+        ('{"kaiak/stream/system": {"message": "m"}, "other": 1}', None),
+        ('{"kaiak/stream/system"', None),
+        ("{}", None),
+        ("7", None),
+    ],
+)
+def test_a_line_of_a_command_is_a_notification_only_if_it_is_valid(line: str, kind: str | None) -> None:
+    found = notification_of(line)
+    assert (found[0] if found else None) == kind
+
+
+@pytest.mark.parametrize("workspace", ["/w", {"working_dir": "/w"}])
+def test_the_later_dialect_has_its_configuration_in_the_request(workspace: object) -> None:
+    base = {"tool_permissions": {"write_file": "ask_before", "delete_file": "never_allow"}, "model": {"model": "m"}}
+    config = {"workspace": workspace, "override_base_config": base, "session": {"max_turns": 3}}
+    settings = head_settings(GenerateFix([Incident("1")], agent_config=config), Settings())
+    assert settings.workspace.working_dir == "/w"
+    assert settings.permissions.tool_permissions == {"write_file": "approve", "delete_file": "deny"}
+    assert (settings.model, settings.session.max_turns) == ({"model": "m"}, 3)
