@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from typing import TYPE_CHECKING
 
 import pytest
+from jsonschema import Draft202012Validator
 
+from ext_http.extension import extension as http
+from ext_kubernetes.extension import extension as kubernetes
 from ext_sdk.server.mcp import build_tools
 from ext_shell.extension import extension as shell
 from tests.support.host import PROBE, ExtensionHost, Message, request
@@ -15,6 +19,8 @@ from tests.support.host import PROBE, ExtensionHost, Message, request
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
+
+    from ext_sdk import Extension
 
 SERVE = [*PROBE, "serve", "--protocol", "mcp", "--allow", "*"]
 CLIENT: Message = {"capabilities": {}, "clientInfo": {"name": "tests", "version": "1"}}
@@ -97,6 +103,17 @@ def test_tools_have_schemas_and_effects() -> None:
     assert run["description"].endswith("Requires one of command and script.")
     assert run["inputSchema"]["additionalProperties"] is False
     assert read["outputSchema"]["properties"]["outputs"]["properties"]["mode"]["type"] == "string"
+
+
+@pytest.mark.parametrize("extension", [http, kubernetes, shell], ids=lambda extension: extension.name)
+def test_schemas_are_valid_and_accept_the_examples(extension: Extension) -> None:
+    for line in build_tools(extension).splitlines()[1:]:
+        tool = json.loads(line)
+        for schema in (tool["inputSchema"], tool["outputSchema"]):
+            Draft202012Validator.check_schema(schema)
+            names = re.findall(r'"properties": \{"([^"]*)"', json.dumps(schema))
+            assert all(re.fullmatch(r"[A-Za-z0-9_.-]{1,64}", name) for name in names), "some providers refuse others"
+        Draft202012Validator(tool["inputSchema"]).validate(extension.operations[tool["name"]].example)
 
 
 @pytest.mark.parametrize(
