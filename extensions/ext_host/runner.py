@@ -19,7 +19,7 @@ import threading
 import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -297,9 +297,10 @@ class EvalRun:
             if name in self.options.programs:
                 programs[name] = shlex.split(self.options.programs[name])
             elif self.spec.document is None:
-                # A replay on a machine without the program has the same command line.
-                on_path = shutil.which(f"ext-{name}", path=self.options.environ.get("PATH"))
-                programs[name] = [f"ext-{name}"] if on_path else self._extensions.argv(ExtensionSpec(name))
+                programs[name] = [f"ext-{name}"]  # also on a replay on a machine that does not have it
+                if not shutil.which(f"ext-{name}", path=self.options.environ.get("PATH")):
+                    with suppress(HostError):
+                        programs[name] = self._extensions.argv(ExtensionSpec(name))
         return programs
 
     def starts_programs(self) -> bool:
