@@ -53,6 +53,7 @@ MESSAGE_BYTES = 32 * 1024 * 1024  # longest message of an agent
 FILE_BYTES = 16 * 1024 * 1024  # longest file that an agent can read
 TEXT_BYTES = 1024 * 1024  # kept of one message of the agent, and of the output of a terminal
 MOST_STEPS = 10_000
+STEPS_LENGTH = 8 * 1024 * 1024  # characters of their texts
 MOST_TERMINALS = 64
 MOST_REMARKS = 3
 NAME_LENGTH = 80  # characters of the command in the name of an agent
@@ -337,6 +338,7 @@ class _Run:
         self._details: dict[str, object] = {}
         self._steps: list[dict[str, str]] = []
         self._calls: dict[str, dict[str, str]] = {}
+        self._kept = 0  # characters of their texts
         self._text = Output(TEXT_BYTES)  # of the last step, if that is a message or a thought
 
     async def result(self, prompt: str) -> AgentResult:
@@ -549,6 +551,8 @@ class _Run:
             if call is None:
                 call = self._calls[update.tool_call_id] = {"type": "tool_call", "title": ""}
                 self._add(call)
+                if len(self._calls) > MOST_STEPS:
+                    del self._calls[next(iter(self._calls))]
             given = {"title": update.title, "kind": update.kind, "status": update.status}
             call.update({key: cut(value, TITLE_LENGTH) for key, value in given.items() if value})
             if kind == "tool_call":
@@ -556,13 +560,15 @@ class _Run:
 
     def _add(self, step: dict[str, str]) -> None:
         self._end_text()
-        if len(self._steps) >= MOST_STEPS:  # the last ones count
-            del self._steps[:1]
         self._steps.append(step)
+        # The last steps count.
+        while len(self._steps) > MOST_STEPS or self._kept > STEPS_LENGTH:
+            self._kept -= len(self._steps.pop(0).get("text", ""))
 
     def _end_text(self) -> None:
         if self._text.size:
             self._steps[-1]["text"] = self._text.text
+            self._kept += len(self._steps[-1]["text"])
             self._text = Output(TEXT_BYTES)
 
     # --- Requests ----------------------------------------------------------------------------------------------------

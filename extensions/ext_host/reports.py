@@ -37,6 +37,7 @@ _CLEAR = "\r\x1b[K"  # deletes the last line of a terminal
 FORMAT = 1  # of the JSON report
 OUTPUT_LINES = 5  # of an agent's output that the text has; the reports in files have all
 LINE_LENGTH = 300  # characters of these lines
+MOST_LINES = 10_000  # of a task that waits to be printed, and characters of the last line of an agent's output
 TICK_SECONDS = 1.0  # between two updates of the progress on a terminal
 _INDENT = " " * 17
 
@@ -109,7 +110,9 @@ class TextReport:
                 if event.number == self._shown:
                     self._write(self._lines(event))
                 else:
-                    self._waiting.setdefault(event.number, []).extend(self._lines(event))
+                    waiting = self._waiting.setdefault(event.number, [])
+                    waiting += self._lines(event)
+                    del waiting[:-MOST_LINES]
                 if event.kind == "task_complete":
                     self._end(event)
             self._draw()
@@ -134,7 +137,8 @@ class TextReport:
             for start, text in step_lines(event.step):
                 yield f"{self._coloured(start, event.status)} {readable(text)}"
         elif event.kind == "agent_output" and self._verbose:
-            *lines, self._partial[event.number] = (self._partial.get(event.number, "") + event.message).split("\n")
+            *lines, rest = (self._partial.get(event.number, "") + event.message).split("\n")
+            self._partial[event.number] = rest[-MOST_LINES:]
             yield from (f"{_INDENT}{readable(line)}" for line in lines if line.strip())
         elif event.kind == "log" and self._verbose:
             yield readable(f"{event.phase:8} {event.level:7} {event.message}")

@@ -98,6 +98,15 @@ def test_the_output_is_the_last_message_and_the_details_have_all_steps(runs: Run
     assert "".join(runs.shown) == "first message\n[Edit notes]\nlast"
 
 
+def test_memory_is_bounded_for_an_agent_that_says_much(runs: Runs, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ext_host.acp_agent.STEPS_LENGTH", 25)
+    steps = [step for number in range(5) for step in (["say", f"{number}" * 10], ["tool", str(number), "t"])]
+    result = runs.run(*steps, ["say", "last"])
+    texts = [step["text"] for step in result.details["steps"] if step["type"] == "message"]  # type: ignore[attr-defined]
+    assert texts == ["3" * 10, "4" * 10, "last"]
+    assert result.output == "last"
+
+
 def test_an_agent_made_with_the_sdk_gets_its_file_and_permission(runs: Runs) -> None:
     (runs.workdir / "notes.txt").write_text("one\ntwo\nthree\n")
     result = runs.run_agent(AcpAgent([sys.executable, str(ROOT / "cassettes" / "agent.py")]), "notes.txt")

@@ -74,6 +74,14 @@ def test_the_output_of_agents_is_shown_by_complete_lines_if_wanted() -> None:
     assert shown.split() == ["one", "two", "three", "setup", "info", "started"]
 
 
+def test_memory_is_bounded_for_a_task_that_waits_to_be_printed() -> None:
+    events = [event("task_start"), event("task_start", 2)]
+    events += [event("agent_output", 2, message="line\n" * 6_000) for _ in range(4)]
+    shown = text_of(*events, complete(1), complete(2), verbose=True).splitlines()
+    assert shown.count("                 line") == 10_000
+    assert shown[-1] == "task     passed  task-2"
+
+
 def test_long_outputs_of_agents_are_cut_and_errors_are_left_to_the_reason() -> None:
     lines = list(step_lines(StepResult("agent", "agent", success=True, message="\n".join("abcdefgh"))))
     assert [text for _, text in lines] == ["a", "b", "c", "d", "e", "… 3 more lines"]
