@@ -295,6 +295,12 @@ def test_authentication_by_variables_needs_no_user(runs: Runs) -> None:
     assert runs.run(["say", "in"], settings={"auth": [method]}, environ={"KEY": "k"}).output == "in"
 
 
+def test_a_missing_package_is_reported_before_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert AcpAgent(["cat"]).check() == ""
+    monkeypatch.setattr("ext_host.acp_agent.find_spec", lambda _: None)
+    assert "pip install 'gevals-extensions[acp]'" in AcpAgent(["cat"]).check()
+
+
 def test_a_program_that_is_no_agent_is_reported(runs: Runs) -> None:
     assert "it responded to initialize with error -32601" in runs.run_agent(AcpAgent(["cat"]), "").error
     missing = AcpAgent(["no-such-agent"])
