@@ -18,6 +18,10 @@ child that exits by itself after its response to `shutdown` (see `Dialect.final`
 `StrictPlayer` is the rule itself: the host must repeat its messages in their order. `AnyOrderPlayer` cuts the sequence
 into threads, one for each message that the host sent by itself, and applies the rule within each thread.
 
+A message that is played again (`--repeat`, or after a fault) is played with its complete thread (see `partition`): its
+notifications, its response, and the child's requests in it, which need the recorded responses again. Later messages of
+the host about the recorded call, such as a cancellation, are not waited for, and an exit of the child is not repeated.
+
 A difference from the recording stops nothing that does not depend on it. A request without a recorded response gets an
 error response of its own; the recorded message that was next stays next. No other recorded response is ever played
 in its place.
@@ -28,11 +32,12 @@ from __future__ import annotations
 from ext_recorder.cassette.events import Data, omission, omitted
 from ext_recorder.errors import CassetteError
 from ext_recorder.protocols.dialect import id_key, pointers_of
+from ext_recorder.replay.mismatch import cut_off, describe, explain_mismatch, not_sent, response_differs, unexplained
+from ext_recorder.replay.partition import RecordingPartitioner
+from ext_recorder.replay.request_matcher import UNTERMINATED
+from ext_recorder.replay.threads import CallChain, ChildRequest, Dependency
 from ext_sdk.core.wire.errors import FrameTooLong
 from ext_sdk.core.wire.frames import Frame
-
-from .mismatch import cut_off, describe, explain_mismatch, not_sent, response_differs, unexplained
-from .request_matcher import UNTERMINATED
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -42,16 +47,14 @@ if TYPE_CHECKING:
     from ext_recorder.cassette.reader import Reader
     from ext_recorder.messages.path_bindings import ReplayBindings
     from ext_recorder.protocols.dialect import ClassifiedMessage
+    from ext_recorder.replay.actions import ActionBuffer
+    from ext_recorder.replay.faults import FaultInjector
+    from ext_recorder.replay.mismatch import Mismatch
+    from ext_recorder.replay.request_matcher import RecordedRequest, RequestMatcher
+    from ext_recorder.replay.response_writer import ResponseWriter
+    from ext_recorder.replay.threads import Scheduler, Spoiled
+    from ext_recorder.replay.workspace import Workspaces
     from ext_sdk.core.wire.framing import Framing
-
-    from .actions import ActionBuffer
-    from .faults import FaultInjector
-    from .mismatch import Mismatch
-    from .repeats import Repeats
-    from .request_matcher import RecordedRequest, RequestMatcher
-    from .response_writer import ResponseWriter
-    from .threads import CallChain, Scheduler, Spoiled
-    from .workspace import Workspaces
 
 EXIT_DIFFERS = 3  # the session was not the recorded one
 # Number of misses that are explained in full: each explanation reads the file, and more of them do not help.
@@ -472,3 +475,75 @@ def _listed(
     if count > LISTED:
         lines.append(f"  and {count - LISTED} more")
     return lines
+
+
+ALL = "all"
+
+
+class Repeats:
+    """Recorded messages that may be played again.
+
+    Args:
+        what: messages that may be sent again at any time: `all`, a method, or a method with its subject.
+        after_faults: any other message may be sent again if a fault applied to it.
+
+    Attributes:
+        are_read: the cassette has been read.
+        count: number of messages that were played again.
+    """
+
+    def __init__(self, what: tuple[str, ...], *, after_faults: bool) -> None:
+        self._what = frozenset(what)
+        self._after_faults = after_faults
+        self._threads: dict[str, list[CallChain]] = {}  # by meaning, in recorded order
+        self.are_read = False
+        self.count = 0
+
+    def allows(self, requests: RequestMatcher, live: ClassifiedMessage) -> bool:
+        """Return True if this message may be sent again at any time."""
+        what = self._what
+        return bool(what) and (
+            ALL in what or live.method in what or f"{live.method} {requests.dialect.about(live)}" in what
+        )
+
+    def read(self, reader: Reader, requests: RequestMatcher, framing: Framing) -> None:
+        """Read the messages of a cassette, which is at its start."""
+        partition = RecordingPartitioner(requests, framing)
+        begun = [thread for event in reader for thread in partition.take(event, reader.line)]
+        self.are_read = True
+        for thread in begun:
+            if thread.origin is None or not thread.origin.is_message or thread.open:
+                continue
+            message = thread.origin.message(requests.dialect)
+            if self._after_faults or self.allows(requests, message):
+                self._threads.setdefault(requests.matcher.key(message), []).append(thread)
+
+    def find(
+        self, requests: RequestMatcher, payload: bytes, was_played: Callable[[CallChain], bool]
+    ) -> CallChain | None:
+        """Return the last recorded message that this one repeats, as a thread to begin; None if there is none.
+
+        Args:
+            requests: compares the messages, and stores the ids and names of the live one.
+            payload: the live message.
+            was_played: returns True if the message of a thread has been played.
+        """
+        repeated = requests.matcher.key(requests.as_recorded(payload))
+        for thread in reversed(self._threads.get(repeated, [])):
+            if thread.origin is not None and was_played(thread) and requests.accepts(thread.origin, payload):
+                break
+        else:
+            return None
+        fresh = CallChain(thread.origin, thread.time)
+        answers: dict[Dependency, Dependency] = {}
+        for place, step in thread.steps:
+            if isinstance(step, ChildRequest):
+                question = ChildRequest(step.event, step.keys, [fresh])
+                answers.update((answer, Dependency(answer.origin, answer.time)) for answer in step.answers)
+                question.answers = [answers[answer] for answer in step.answers]
+                fresh.steps.append((place, question))
+            elif isinstance(step, Data):
+                fresh.steps.append((place, step))
+            elif isinstance(step, Dependency) and step in answers:
+                fresh.steps.append((place, answers[step]))
+        return fresh

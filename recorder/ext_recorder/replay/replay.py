@@ -244,7 +244,7 @@ def make_player(
 def with_repeats(player: Player, actions: ActionBuffer, options: Options) -> Player:
     """Configure a player to play messages again, for `--repeat` and after faults. Return the player."""
     if options.repeat or options.faults:
-        from .repeats import Repeats
+        from ext_recorder.replay.player import Repeats
 
         player.repeats = Repeats(options.repeat, after_faults=bool(options.faults))
     if options.faults:
