@@ -154,7 +154,7 @@ class Linter:
             return
         self._read[key] = document
         kind, version = document.get(("kind",)), document.get(("apiVersion",))
-        if kind not in {"Task", "Eval", "Agent"} or _OTHER.search(text):
+        if kind not in ("Task", "Eval", "Agent") or _OTHER.search(text):
             found = f"{kind!r} with apiVersion {version!r}" if kind else "neither"
             wrong = f"expected `kind: Task` or `kind: Eval` of mcpchecker, found {found}"
             self._found.append(finding(document, "file", ("kind",), wrong))

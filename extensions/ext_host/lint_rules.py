@@ -652,10 +652,11 @@ class TaskRules:
         at: At = (*base, "inline") if self.task.prompt else (*base, "file")
         text = self.task.prompt
         if not text and self.task.prompt_file:
-            if not self.task.prompt_file.is_file():
+            if not _exists(self.task.prompt_file):
                 self.add("missing-file", at, f"no such file: {self.task.document.get(at)}")
                 return
-            text = self.task.prompt_file.read_text("utf-8", "replace")
+            with suppress(OSError):  # a folder, or a file that only others may read
+                text = self.task.prompt_file.read_text("utf-8", "replace")
         if not text:
             self.add("file", base, "the prompt is empty; set prompt.inline or prompt.file")
         if "{steps." not in text:
@@ -749,7 +750,7 @@ class TaskRules:
         created = False
         for step in self.steps:
             file = step.args.get("file") if step.spec.name == "script" else None
-            if isinstance(file, str) and not (self.task.folder / file).is_file():
+            if isinstance(file, str) and not _exists(self.task.folder / file):
                 at = (*step.spec.at, "file")
                 self.add("missing-file", at, f"no such file: {file}; its path is relative to {self.task.folder.name}/")
             for name in READS.get(step.kind, ()) if step.phase == "setup" and not created else ():
@@ -758,7 +759,7 @@ class TaskRules:
                     plain = (
                         isinstance(path, str) and not any(mark in path for mark in "$*?[{") and path not in {"", "-"}
                     )
-                    if plain and not (self.task.folder / str(path)).exists():
+                    if plain and not _exists(self.task.folder / str(path)):
                         self.add("missing-file", (*step.spec.at, name), f"{step.spec.name}: no such file: {path}")
             created = created or step.operation in {
                 "script",
@@ -775,6 +776,14 @@ class TaskRules:
 def finding(document: Document, rule: str, at: At, text: str, *, of_name: bool = False) -> Finding:
     """Return a finding at a place of a document; `of_name` is at the name of the member, not at its value."""
     return Finding(document.path, *document.position(at, key=of_name), rule, text)
+
+
+def _exists(path: Path) -> bool:
+    """Return True if a file exists; False for a path that no file can have."""
+    try:
+        return path.exists()
+    except (OSError, ValueError):
+        return False
 
 
 def _same(first: str, second: str) -> bool:
@@ -904,7 +913,7 @@ def eval_findings(
     document = spec.document
     assert document is not None
     for at, value in _paths_of(document):
-        if not (spec.folder / value).exists():
+        if not _exists(spec.folder / value):
             yield finding(document, "missing-file", at, f"no such file: {value}; its path is relative to the eval")
     yield from _missing_programs(spec, document, program_of)
     by_name: dict[str, TaskFile] = {}
@@ -932,7 +941,7 @@ def _missing_programs(
     for extension in spec.extensions.values():
         at = (*extension.at, "package")
         package = extension.package.removeprefix("file://")
-        if package.startswith(("./", "../", "/")) and not (spec.folder / package).exists():
+        if package.startswith(("./", "../", "/")) and not _exists(spec.folder / package):
             known = program_of(package)
             remedy = f'; create a link: ln -s "$(command -v {known.program})" {package}' if known else ""
             yield finding(document, "missing-program", at, f"no such program: {package}{remedy}")

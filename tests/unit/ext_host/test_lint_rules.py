@@ -289,5 +289,27 @@ def test_values_are_checked_by_a_schema(schema: dict[str, object], value: object
     assert expected in next(iter(Checker(schema).problems(value))).text
 
 
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("kind: Task", "kind: {}"),
+        ("{name: t}", "{name: [t]}"),
+        ("[{extension: shell}", "[7, {extension: shell}"),
+        ("prompt: {inline: PROMPT}", f"prompt: {{file: {'x' * 300}}}"),
+        ("prompt: {inline: PROMPT}", "prompt: {file: .}"),
+        ("prompt: {inline: PROMPT}", 'prompt: {file: "a\\0b"}'),
+        ("[shell.run: {command: [ls]}]", "{shell.run: {}}"),
+        ("[shell.run: {command: [ls]}]", "[shell.run: [ls], '', {}, {id: 1}, {.: 1}, {.a: 1}, {shell.: 1}]"),
+        ("{command: [ls]}", "{as: [a], scope: {}, name: 1, capture: {a: [{capture: 1}]}}"),
+        ("{command: [ls]}", '{command: ["${", "${}", "${a.b|${c.d}}", "${a.b", "{steps.a.b.c}"], as: a}'),
+        ("{command: [ls]}", "&a {env: *a}"),
+    ],
+)
+def test_values_that_no_task_has_are_findings(old: str, new: str, tmp_path: Path) -> None:
+    text = HEAD + CHECK
+    assert old in text
+    assert findings(tmp_path, "", head=text.replace(old, new)) != []
+
+
 def test_an_unknown_syntax_of_patterns_accepts_all() -> None:
     assert list(Checker({"pattern": r"\p{Greek}"}).problems("a")) == []
