@@ -92,6 +92,7 @@ MOST_CONNECTIONS = 100
 MOST_SESSIONS = 1_000  # that are kept, in use or not
 MOST_CHANGES = 500  # of one generate_fix
 REMEMBERED = 1_000  # ids of deleted sessions, completed requests and interactions
+TICK_MS = 500  # between two checks of the connection while requests run
 STALL_S = 30.0  # without progress of a client that does not read
 END_S = 5.0  # for the end of the requests that are cancelled
 PROMPT_VARIABLE_BYTES = 100_000  # of a prompt that is passed as a variable, which Linux limits to 128 KiB
@@ -579,8 +580,11 @@ class Client:
         poll.register(self._input, select.POLLIN)
         poll.register(self._server.stopping, select.POLLIN)
         while self._is_open():
-            if any(descriptor == self._server.stopping for descriptor, _ in poll.poll()):
+            ready = [descriptor for descriptor, _ in poll.poll(TICK_MS if self._fixes else None)]
+            if self._server.stopping in ready:
                 break
+            if not ready:  # the thread of a request may have found that the client does not read
+                continue
             try:
                 data = os.read(self._input, CHUNK_BYTES)
             except OSError:
@@ -738,8 +742,9 @@ class Client:
 
     def finish(self, fix: Fix, result: object, failure: RpcError | None) -> None:
         """Send the response to a generate_fix."""
-        self._fixes.pop((type(fix.id), fix.id), None)
         self._respond(fix.id, result, failure)
+        if self._fixes.get((type(fix.id), fix.id)) is fix:  # the client may use the id again
+            del self._fixes[type(fix.id), fix.id]
         fix.done.set()
 
     def notify(self, method: str, params: object) -> None:

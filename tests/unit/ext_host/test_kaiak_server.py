@@ -2,10 +2,21 @@
 
 from __future__ import annotations
 
+import os
+import threading
+from typing import TYPE_CHECKING
+
 import pytest
 
-from ext_host.kaiak_server import Interaction
+from ext_host import kaiak_server
+from ext_host.kaiak_server import AgentOptions, Client, Interaction, Server
 from ext_sdk.core.wire.errors import RpcError
+from ext_sdk.core.wire.framing import FRAMINGS
+from ext_sdk.core.wire.jsonrpc import Request, encode
+from tests.support.host import PATIENCE_S
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 @pytest.mark.parametrize(
@@ -37,3 +48,26 @@ def test_a_response_is_given_once() -> None:
     assert not interaction.use_default("approve")
     assert interaction.response == ("deny", None)
     assert Interaction("s", editable=True).use_default("approve")
+
+
+def test_a_client_that_does_not_read_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kaiak_server, "STALL_S", 0.1)
+    monkeypatch.setattr(kaiak_server, "TICK_MS", 10)
+    (tmp_path / "workspace").mkdir()
+    program = "echo started; sleep 600 & i=0; while [ $i -lt 99999 ]; do echo $i; i=$((i + 1)); done; wait"
+    server = Server(AgentOptions(("sh", "-c", program)), tmp_path)
+    (source, write), (read, sink) = os.pipe(), os.pipe()
+    configuration = {"workspace": {"working_dir": str(tmp_path / "workspace")}}
+    commands = (("configure", {"configuration": configuration}), ("generate_fix", {"incidents": [{"id": "1"}]}))
+    for id, (name, argument) in enumerate(commands):
+        params = {"command": f"kaiak/{name}", "arguments": [argument]}
+        request = Request(id, "workspace/executeCommand", params)
+        os.write(write, FRAMINGS["content-length"].encode(encode(request)))
+    reader = threading.Thread(target=Client(server, source, sink).run, daemon=True)
+    reader.start()
+    reader.join(PATIENCE_S)
+    assert not reader.is_alive()
+    server.stop()
+    for descriptor in (source, write, read, sink, server.stopping):
+        os.close(descriptor)
+    assert [path.name for path in tmp_path.iterdir() if path.name.startswith("run")] == []
