@@ -410,22 +410,9 @@ class HttpStep:
             if len(given) != 1:
                 raise HostError(f"body: expected one of raw and json, found {'both' if given else 'none'}")
             self._body = body.text("raw") if given == ["raw"] else _Args(body.members["json"], "body.json").members
-        self._expect = None if args.members.get("expect") is None else _Args(args.members["expect"], "expect").members
+        expect = args.members.get("expect")
+        self._expect = None if expect is None else ExpectedResponse(expect)
         self._seconds = args.timeout()
-        self._fields = list(self._checked_fields())
-
-    def _checked_fields(self) -> Iterator[Mapping[str, object]]:
-        """Yield `expect.body.fields`. Raises HostError for members of a wrong type, as mcpchecker does."""
-        expected = _Args((self._expect or {}).get("body"), "expect.body")
-        expected.text("match")
-        fields = expected.members.get("fields") or []
-        if not isinstance(fields, list):
-            raise HostError(f"expect.body.fields: expected a list, found {cut(json.dumps(fields), 60)}")
-        for index, item in enumerate(fields):
-            field = _Args(item, f"expect.body.fields[{index}]")
-            for name in ("path", "type", "match"):
-                field.text(name)
-            yield field.members
 
     def run(self, context: StepContext) -> StepResult:
         try:
@@ -443,7 +430,7 @@ class HttpStep:
         if self._expect is None:
             text = "request completed (no expectations defined)"
             return StepResult(self.spec.phase, self.spec.name, success=True, message=text)
-        problems = list(_response_problems(self._expect, self._fields, status, body, context.deadline))
+        problems = list(self._expect.problems(status, body, context.deadline))
         return StepResult(
             self.spec.phase,
             self.spec.name,
@@ -494,29 +481,40 @@ def _request(
     return found[0]
 
 
-def _response_problems(
-    expect: Mapping[str, object], fields: list[Mapping[str, object]], status: int, body: bytes, deadline: Deadline
-) -> Iterator[str]:
-    if expect.get("status") and expect["status"] != status:
-        yield f"expected status code {expect['status']}, got {status}"
-    wanted = _Args(expect.get("body")).members
-    if wanted.get("match") is not None:
-        pattern = str(wanted["match"])
-        yield from _match_problems(
-            pattern, body.decode("utf-8", "replace"), f"body did not match {pattern!r}", deadline
-        )
-    if not fields:
-        return
-    if not body:
-        yield "expected a JSON body, got an empty response"
-        return
-    try:
-        parsed = json.loads(body)
-    except (ValueError, RecursionError) as error:
-        yield f"failed to parse response body as JSON: {error}"
-        return
-    for each in fields:
-        yield from _field_problems(each, parsed, deadline)
+class ExpectedResponse:
+    """`expect` of an http step. Raises HostError for members of a wrong type, as mcpchecker does."""
+
+    def __init__(self, expect: object) -> None:
+        self._status = _Args(expect, "expect").members.get("status")
+        body = _Args(_Args(expect).members.get("body"), "expect.body")
+        self._pattern = body.text("match") if body.members.get("match") is not None else None
+        fields = body.members.get("fields") or []
+        if not isinstance(fields, list):
+            raise HostError(f"expect.body.fields: expected a list, found {cut(json.dumps(fields), 60)}")
+        self._fields = [_Args(item, f"expect.body.fields[{index}]") for index, item in enumerate(fields)]
+        for each in self._fields:
+            for name in ("path", "type", "match"):
+                each.text(name)
+
+    def problems(self, status: int, body: bytes, deadline: Deadline) -> Iterator[str]:
+        """Yield the differences of a response."""
+        if self._status and self._status != status:
+            yield f"expected status code {self._status}, got {status}"
+        if self._pattern is not None:
+            problem = f"body did not match {self._pattern!r}"
+            yield from _match_problems(self._pattern, body.decode("utf-8", "replace"), problem, deadline)
+        if not self._fields:
+            return
+        if not body:
+            yield "expected a JSON body, got an empty response"
+            return
+        try:
+            parsed = json.loads(body)
+        except (ValueError, RecursionError) as error:
+            yield f"failed to parse response body as JSON: {error}"
+            return
+        for each in self._fields:
+            yield from _field_problems(each.members, parsed, deadline)
 
 
 def _match_problems(pattern: str, text: str, problem: str, deadline: Deadline) -> Iterator[str]:
