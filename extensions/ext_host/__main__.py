@@ -147,7 +147,7 @@ DURATION = DurationType()
 @click.option(
     "--skip-unsupported",
     is_flag=True,
-    help="Skip tasks with parts that ext-host does not support, such as llmJudge.",
+    help="Skip tasks with steps that ext-host does not support, such as llmJudge, and assertions of task sets.",
 )
 @click.option("--record", metavar="FOLDER", help="Record the run with ext-recorder in a folder; see above.")
 @click.option(
@@ -350,7 +350,13 @@ def perform(runs: Sequence[EvalRun]) -> tuple[list[EvalResult], int]:
     import threading
 
     if problems := [problem for run in runs for problem in run.check()]:
-        raise FileError(problems)
+        failure = FileError(problems)
+        if not all(problem.task for problem in problems):
+            raise failure
+        raise HostError(f"{failure}\nto run the other tasks, without assertions, use --skip-unsupported")
+    skipped = [f"not evaluated: {each}" for run in runs for each in run.not_evaluated()]
+    for text in dict.fromkeys(skipped):
+        _report(text)
     received: list[int] = []
 
     def cancel(number: int, _frame: object) -> None:

@@ -8,6 +8,7 @@ folder of the file.
 from __future__ import annotations
 
 import glob
+import os
 import re
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -60,7 +61,7 @@ class FileError(HostError):
     """
 
     def __init__(self, problems: Sequence[Problem]) -> None:
-        super().__init__("\n".join(str(problem) for problem in problems))
+        super().__init__("\n".join(dict.fromkeys(map(str, problems))))
         self.problems = list(problems)
 
 
@@ -597,7 +598,8 @@ def _task_sets(reader: Reader, folder: Path) -> Iterator[TaskSet]:
         given = pattern or path
         assertions = reader.mapping((*at, "assertions"))
         if given and not source:
-            given = f"{glob.escape(str(folder)) if pattern else folder}/{given}" if given[0] != "/" else given
+            root = glob.escape(str(folder)) if pattern else str(folder)
+            given = os.path.normpath(os.path.join(root, given))  # noqa: PTH118 - a pattern is not a path
         yield TaskSet(
             given,
             is_glob=bool(pattern),

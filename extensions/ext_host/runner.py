@@ -64,7 +64,8 @@ class RunOptions:
         default_task_timeout, default_cleanup_timeout: for tasks without limits of their own.
         permissions: response to the questions of agents with a protocol: allow, deny or mcp; see `agents.agent_of`.
         workspace: folder that agents work in, relative to that of the task; "" for an empty temporary folder.
-        skip_unsupported: tasks with parts that this host does not support are skipped; else they prevent the run.
+        skip_unsupported: skip tasks with steps that this host does not support, and assertions of task sets; else they
+            prevent the run.
         environ: environment of agents, scripts and extensions; by default that of this process.
     """
 
@@ -279,7 +280,11 @@ class EvalRun:
         return problems
 
     def _task_problems(self, selected: SelectedTask) -> list[Problem]:
-        return [*unsupported(selected.task), *selected.assertions]
+        return [*unsupported(selected.task), *(() if self.options.skip_unsupported else selected.assertions)]
+
+    def not_evaluated(self) -> list[Problem]:
+        """Return the assertions that `skip_unsupported` skips; the tasks run without them."""
+        return [each for selected in self.tasks for each in selected.assertions if self.options.skip_unsupported]
 
     def agent(self) -> Agent:
         """Return the agent of the run. Raises HostError if there is none that this host can run."""

@@ -279,6 +279,17 @@ def test_unsupported_parts_are_reported_before_the_run_or_skipped(tasks: Tasks) 
     assert tasks.run(bad, skip_unsupported=True).status == "skipped"
 
 
+def test_assertions_on_tool_calls_prevent_the_run_or_are_not_evaluated(tasks: Tasks) -> None:
+    tasks.task(f"verify: [{OK}]", "good")
+    config = "extensions: {x: {package: ./x}}\ntaskSets: [{path: good.yaml, assertions: {maxToolCalls: 0}}]"
+    spec = tasks.eval(config)
+    text = "assertions.maxToolCalls: ext-host does not record tool calls"
+    run = tasks.prepare(spec)
+    assert ([problem.text for problem in run.check()], run.not_evaluated()) == ([text], [])
+    assert tasks.run(spec, skip_unsupported=True).status == "passed"
+    assert [problem.text for problem in tasks.prepare(spec, skip_unsupported=True).not_evaluated()] == [text]
+
+
 def test_an_eval_is_checked_for_all_that_prevents_its_run(tasks: Tasks) -> None:
     tasks.task(f"requires: [{{extension: x}}, {{extension: y}}]\nverify: [{OK}]", "a")
     spec = tasks.eval("""
