@@ -228,7 +228,7 @@ FIGURES = (
     ),
     Figure("proxy.eval", "an example eval, replayed, beside its recording", "s", proxy.measure_eval, "replayed s",
            "recorded s", _times_at_most(0.1)),
-    Figure("host.tasks", "a task of ext-host with a trivial agent, of {applied} by 8 workers, beside agents", "ms",
+    Figure("host.tasks", "a task of ext-host with a trivial agent, of {applied} by 8 workers; agents alone", "ms",
            host_tasks.measure, "tasks ms", "agents ms", _at_most(30)),
     Figure("kubernetes.manifest", "ext-kubernetes, spawn to manifest", "ms", _start, "ext-kubernetes ms",
            "ext-shell ms", _times_at_most(1.1)),
