@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from ext_sdk.core import __version__
 
     from .args import Args, Computed, Config, Template, Verbatim
-    from .context import Agent, Context, Log, Secrets
+    from .context import Agent, Context, HostCallFailed, HostCalls, HostOutput, Log, Secrets
     from .duration import Duration
     from .extension import Extension
     from .operation import Operation
@@ -43,6 +43,9 @@ __all__ = [
     "Deadline",
     "Duration",
     "Extension",
+    "HostCallFailed",
+    "HostCalls",
+    "HostOutput",
     "InvalidArgs",
     "Log",
     "Meta",
@@ -68,6 +71,9 @@ _HOMES = {
     "Deadline": "ext_sdk.polling",
     "Duration": "ext_sdk.duration",
     "Extension": "ext_sdk.extension",
+    "HostCallFailed": "ext_sdk.context",
+    "HostCalls": "ext_sdk.context",
+    "HostOutput": "ext_sdk.context",
     "InvalidArgs": "ext_sdk.result",
     "Log": "ext_sdk.context",
     "Meta": "msgspec",

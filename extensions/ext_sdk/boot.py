@@ -156,6 +156,11 @@ def _run_protocol(load: Callable[[], Definition], serving: Serving, prepared: st
             answered = _answer_client(stdio, received, tools)
         elif valid and serving.protocol == "gassist":
             received, eof, answered = _answer_engine(stdio, tools)
+        elif valid and serving.protocol == "pi":
+            from .server.serving import pi_register
+
+            stdio.write(pi_register(tools))
+            answered = True
         definition, adapter = definition or load(), serving.adapter()
         return _serve(
             definition,

@@ -7,15 +7,16 @@ import re
 import shutil
 import threading
 import time
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Generic, NamedTuple, Protocol, TypeVar, cast, runtime_checkable
+from typing import TYPE_CHECKING, Generic, Literal, NamedTuple, Protocol, TypeVar, cast, runtime_checkable
 
 from .polling import Deadline
 from .result import OperationFailed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
+    from collections.abc import Collection, Hashable, Sequence
 
     from typing_extensions import TypeVar as TypeVarWithDefault  # of Python 3.13; never imported at run time
 
@@ -196,6 +197,108 @@ class Artifacts:
                 return path
 
 
+HostMethod = Literal["tool", "fs", "exec", "env", "http", "session", "ui", "events", "log"]
+HostErrorCode = Literal["timeout", "denied", "io", "invalid_request", "internal"]
+
+
+class HostCallFailed(OperationFailed):
+    """Call of the host that it refused, or that failed; see Context.host.
+
+    Args:
+        message: the method and the reason.
+        code: the kind of the failure; "denied" if the host or its user does not permit the call.
+        retryable: the host reports that a second attempt may succeed.
+        details: further members of the host's error.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        code: HostErrorCode = "internal",
+        *,
+        retryable: bool = False,
+        details: Mapping[str, object] | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.code = code
+        self.retryable = retryable
+        self.details = dict(details or {})
+
+
+class HostOutput:
+    """Response of the host to a call: one object, or those of its chunks in their order."""
+
+    __slots__ = ("chunks",)
+
+    def __init__(self, chunks: Sequence[Mapping[str, object]]) -> None:
+        self.chunks = tuple(chunks)
+
+    @property
+    def text(self) -> str:
+        """The texts of all chunks, joined: blocks of `content`, as tools return them, else `text`, or `stdout`."""
+        return "".join(map(_text_of, self.chunks))
+
+    def get(self, name: str) -> object:
+        """Return a member, of the last chunk that has it; None if no chunk does."""
+        return next((chunk[name] for chunk in reversed(self.chunks) if name in chunk), None)
+
+
+def _text_of(chunk: Mapping[str, object]) -> str:
+    content = chunk.get("content")
+    blocks = [block for block in content if isinstance(block, dict)] if isinstance(content, list) else []
+    if blocks:
+        return "".join(str(block["text"]) for block in blocks if isinstance(block.get("text"), str))
+    return str(next((chunk[name] for name in ("text", "stdout") if isinstance(chunk.get(name), str)), ""))
+
+
+SendHostCall = Callable[[HostMethod, Mapping[str, object], Deadline], HostOutput]
+"""Sends a call to the host, and waits for its response until the deadline; raises HostCallFailed."""
+
+
+class HostCalls:
+    """Functions of the host that an operation may call: its tools, its user interface, and others.
+
+    Hosts of the Pi extension protocol have them (`serve --protocol pi`). Calls are subject to the permissions of the
+    host.
+
+    Attributes:
+        available: True if the host accepts calls; else every call raises HostCallFailed.
+    """
+
+    __slots__ = ("_deadline", "_send", "available")
+
+    def __init__(self, send: SendHostCall | None, deadline: Deadline) -> None:
+        self._send = send
+        self._deadline = deadline
+        self.available = send is not None
+
+    def call(
+        self, method: HostMethod, params: Mapping[str, object], *, timeout: Duration | float | None = None
+    ) -> HostOutput:
+        """Call a method of the host, and wait for its response.
+
+        Args:
+            method: "tool" with the params `name` and `input`; "exec" with `cmd` and `args`; "fs", "session", "ui" and
+                "events" with `op` and its members; "env" with `name`; "http" with `url` and others.
+            params: a JSON object; secrets in it are redacted.
+            timeout: maximum duration, in seconds or as a Duration, if that is before the deadline of the operation.
+
+        Raises:
+            HostCallFailed: the host accepts no calls, refuses this one, or does not respond before the deadline.
+        """
+        if self._send is None:
+            raise HostCallFailed(
+                f"host call {method!r} failed: this host accepts no calls; serve the extension with `serve --protocol "
+                "pi`, or check `context.host.available` first",
+                "denied",
+            )
+        return self._send(method, params, self._deadline.limit(timeout))
+
+    def tool(self, name: str, input: Mapping[str, object], *, timeout: Duration | float | None = None) -> HostOutput:
+        """Call a tool of the host, such as `read` of Pi with `{"path": "notes.txt"}`; see `call`."""
+        return self.call("tool", {"name": name, "input": dict(input)}, timeout=timeout)
+
+
 OUTPUT_LIMIT = 4 * 1024 * 1024  # bytes of each output of a command that `Context.run` keeps
 
 
@@ -210,6 +313,7 @@ class Context(Generic[ConfigType_co]):
         env: variables of the task.
         agent: see Agent; None outside verify.
         deadline: deadline of the operation.
+        host: functions of the host, for hosts that have them; see HostCalls.
         log: progress messages for the host.
         config: the extension's configuration.
         secrets: values that are redacted.
@@ -227,6 +331,7 @@ class Context(Generic[ConfigType_co]):
         "deadline",
         "env",
         "given",
+        "host",
         "log",
         "phase",
         "place",
@@ -253,6 +358,7 @@ class Context(Generic[ConfigType_co]):
         given: Mapping[str, object] | None = None,
         verbatim: bool = False,
         expansion: Callable[[], Expansion] | None = None,
+        call_host: SendHostCall | None = None,
     ) -> None:
         self.workdir = workdir
         self.scope = scope
@@ -260,6 +366,7 @@ class Context(Generic[ConfigType_co]):
         self.env = dict(env or {})
         self.agent = agent
         self.deadline = deadline or Deadline()
+        self.host = HostCalls(call_host, self.deadline)
         self.log = log
         self.config = config
         self.secrets = secrets

@@ -19,6 +19,9 @@ _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
 _VERSION = re.compile(r"[0-9]+\.[0-9]+\.[0-9]+(?:[-+.a-z].*)?\Z")
 
 
+HOST_CAPABILITIES = ("read", "write", "exec", "tool", "env", "http", "session", "ui", "events", "log")
+
+
 class Registry(Mapping[str, "Operation"]):
     """Operations by name, in the order of their registration.
 
@@ -109,6 +112,8 @@ class Definition:
             checks them.
         config: a subclass of Config with the extension's own settings.
         warm_up: called once after the manifest was sent, in a thread, to load what the first operation needs.
+        host_capabilities: what calls of the host in operations need, such as `read`, for `register` of Pi: some of
+            HOST_CAPABILITIES. See Context.host.
     """
 
     checked: ClassVar[bool] = True
@@ -122,7 +127,11 @@ class Definition:
         requires: Sequence[str] = (),
         config: type[Config] = Config,
         warm_up: Callable[[], None] | None = None,
+        host_capabilities: Sequence[str] = (),
     ) -> None:
+        if unknown := [capability for capability in host_capabilities if capability not in HOST_CAPABILITIES]:
+            known = ", ".join(HOST_CAPABILITIES)
+            raise ValueError(f"extension {name!r}: host_capabilities: expected some of {known}, found {unknown[0]!r}")
         if isinstance(requires, str):
             raise TypeError(f"requires: expected a list of commands, found a string; write [{requires!r}]")
         if not _NAME.fullmatch(name):
@@ -135,6 +144,7 @@ class Definition:
         self.version = version
         self.description = description
         self.requires = tuple(requires)
+        self.host_capabilities = tuple(host_capabilities)
         self.config_type = config
         self.operations = Registry(name, self.check)
         self._warm_up = warm_up

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from pathlib import Path
     from types import TracebackType
 
+    from .context import SendHostCall
     from .definition import Definition
     from .result import Result
     from .server.session import Call
@@ -88,6 +89,8 @@ class Host:
         config: the configuration, as the host sends it.
         env: variables of the task.
         clock: a FakeClock, to test operations that wait. Default: the system's clock.
+        answer: responds to calls of the host (`context.host`): gets method and params, and returns the output, or
+            raises HostCallFailed. Default: a host without such calls.
 
     Attributes:
         log: the log messages of all calls.
@@ -104,9 +107,11 @@ class Host:
         config: Mapping[str, object] | None = None,
         env: Mapping[str, str] | None = None,
         clock: Clock = SYSTEM_CLOCK,
+        answer: Callable[[str, Mapping[str, object]], Mapping[str, object]] | None = None,
     ) -> None:
         import os
 
+        from .context import HostOutput
         from .core.redaction.redactor import Redactor
         from .core.redaction.secret_names import secret_variables
         from .server.session import Session
@@ -117,6 +122,9 @@ class Host:
         self._redactor = Redactor(secret_variables(os.environ))
         self._session = Session(extension, self._redactor, dict(config or {}), clock=clock)
         self._call: Call | None = None
+        self._call_host: SendHostCall | None = None
+        if answer is not None:
+            self._call_host = lambda method, params, _: HostOutput([answer(method, params)])
 
     def call(
         self,
@@ -155,7 +163,7 @@ class Host:
         if agent_output is not None:
             context["agent"] = {"prompt": agent_prompt, "output": agent_output}
         params = loads(dumps({"operation": operation, "args": dict(args or {}), "context": context}))
-        self._call = self._session.prepare(params, self._receive_log)
+        self._call = self._session.prepare(params, self._receive_log, call_host=self._call_host)
         try:
             result = self._session.perform(self._call)
         except RpcError as error:

@@ -181,13 +181,16 @@ def _parser(extension: Definition, program: str) -> argparse.ArgumentParser:
         help="serve the operations over another protocol",
         description="Serve the operations on stdin and stdout over another protocol than gevals: `mcp` is the Model "
         "Context Protocol, in which each operation is a tool; `gassist` is the plugin protocol of NVIDIA G-Assist, in "
-        "which it is a function. Operations that may change or delete what exists are only served if --allow names "
+        "which it is a function; `pi` is the extension protocol of the Pi coding agent, which has tools and a slash "
+        "command. Operations that may change or delete what exists are only served if --allow names "
         "them, or, over `gassist`, after the user has confirmed each call.",
         epilog=serve_text(extension, program),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     serve.add_argument("--protocol", required=True, choices=PROTOCOLS)
-    _add_serving(serve, "the first root of an MCP client that has roots, else the current directory")
+    _add_serving(
+        serve, "the first root of an MCP client that has roots, `cwd` of a call of Pi, else the current directory"
+    )
     return parser
 
 
@@ -274,7 +277,7 @@ def _params(chosen: argparse.Namespace) -> dict[str, object]:
 # Modules of adapters that have files for hosts: `exported(extension, tools, command, folder)` returns their texts by
 # name, or raises ValueError. `tools` are the operations that are served, `command` is the command line that serves the
 # protocol, `folder` the absolute path of DIR. A text that begins with `#!` is written as an executable.
-EXPORTS = {"gassist": "gassist"}
+EXPORTS = {"gassist": "gassist", "pi": "pi"}
 RECORD = ".exported.json"  # of the files of an export: the SHA-256 of each text, by name
 
 

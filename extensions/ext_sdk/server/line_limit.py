@@ -97,10 +97,7 @@ class LineLimiter:
         """Return the params of a log notification, and the notification."""
         params: dict[str, object] = {"level": level, "message": printable(self._redactor.redact_text(message))}
         if data:
-            values: object = {name: _json_or_text(value) for name, value in data.items()}
-            encoded = dumps(values).encode("utf-8", "backslashreplace")
-            redacted = self._redactor.redact(encoded)
-            params["data"] = values if redacted is encoded else loads(redacted.decode())
+            params["data"] = self.value({name: _json_or_text(value) for name, value in data.items()})
         line = encode(Notification(LOG, params))
         if len(line) > BUDGET_BYTES:
             params["message"] = cut(str(params["message"]), BUDGET_BYTES // 2)
@@ -113,6 +110,12 @@ class LineLimiter:
                     params["data"] = {name: cut(text, share) for name, text in texts.items()}
             line = encode(Notification(LOG, params))
         return params, line
+
+    def value(self, value: object) -> object:
+        """Return a JSON value without secrets; the same object if it has none. Raises TypeError or ValueError."""
+        encoded = dumps(value).encode("utf-8", "backslashreplace")
+        redacted = self._redactor.redact(encoded)
+        return value if redacted is encoded else loads(redacted.decode())
 
     def text(self, text: str) -> str:
         """Return a text without secrets and control characters, cut to the budget."""

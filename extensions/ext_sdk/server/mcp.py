@@ -99,6 +99,7 @@ def build_tools(extension: Definition) -> bytes:
         },
         "summaries": {operation.name: operation.description.partition("\n")[0] for operation in operations},
         "aliases": {alias.name: alias.same_as for alias in extension.operations.values() if alias.same_as},
+        "host_capabilities": list(extension.host_capabilities),
         "initialize": dumps(described)[1:],  # the first member is the version
         "discover": dumps(discovered),
     }

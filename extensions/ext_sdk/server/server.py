@@ -30,6 +30,7 @@ from .shared_values import SharedValues
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from ext_sdk.context import SendHostCall
     from ext_sdk.core.redaction.redactor import Redactor
     from ext_sdk.core.wire.frames import Junk
     from ext_sdk.core.wire.jsonrpc import ErrorResponse, Message, Response
@@ -313,6 +314,10 @@ class Adapter:
         """Return the messages for a log entry of a call, as frames; b"" to drop it."""
         raise NotImplementedError
 
+    def host_calls(self, id: Id) -> SendHostCall | None:
+        """Return the function that sends calls of an operation to the host; None if the protocol has none."""
+        return None
+
 
 class Server:
     """Session with one host.
@@ -461,7 +466,12 @@ class Server:
         """
         outside = CALL.set(id)  # the deadline of the call is on the same clock as its operation
         try:
-            call = self.session.prepare(params, partial(self._send_log, id), references=references)
+            call = self.session.prepare(
+                params,
+                partial(self._send_log, id),
+                references=references,
+                call_host=self._adapter.host_calls(id),
+            )
         finally:
             CALL.reset(outside)
         self.calls.begin(id, call)

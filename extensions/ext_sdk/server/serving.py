@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from ext_sdk.core.text import suggest
 from ext_sdk.core.wire.errors import MessageError
-from ext_sdk.core.wire.json_codec import loads, quote
+from ext_sdk.core.wire.json_codec import loads, quote, scan
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,7 +20,11 @@ if TYPE_CHECKING:
     from .server import Adapter, Server
 
 # The adapter of each protocol: module and class, which is called with the server, the options and the tools.
-PROTOCOLS = {"gassist": "ext_sdk.server.gassist:GAssistAdapter", "mcp": "ext_sdk.server.mcp:McpAdapter"}
+PROTOCOLS = {
+    "gassist": "ext_sdk.server.gassist:GAssistAdapter",
+    "mcp": "ext_sdk.server.mcp:McpAdapter",
+    "pi": "ext_sdk.server.pi:PiAdapter",
+}
 OPTIONS = ("--protocol", "--allow", "--deny", "--workdir", "--config")
 
 # Effects of an operation, in the head of the prepared tools.
@@ -279,6 +283,56 @@ def gassist_first_result(request: Request, tools: Tools) -> str | None:
     if request.method != "initialize" or not isinstance(params, dict):
         return None
     return gassist_result(tools) if params.get("protocol_version") in (None, GASSIST_VERSION) else None
+
+
+# --- Pi: the message that begins a session ---
+
+PI_VERSION = "1.0"
+# Events that an extension subscribes to: the end of the session, and that the result of a call is no longer needed.
+PI_SHUTDOWN, PI_CANCEL = "session_shutdown", "tool_call_cancel"
+PI_METHODS = {
+    "read": ("tool", "fs"),
+    "write": ("tool", "fs"),
+    "exec": ("exec", "tool"),
+}  # others: the capability itself
+
+
+def pi_tool_names(tools: Tools) -> dict[str, str]:
+    """Return the operations that are served by the names of their tools, such as `shell-run`.
+
+    Pi has one table of tools, in which a tool with the name of a built-in one, such as `read`, would replace it.
+    """
+    return {f"{tools.name}-{operation}": operation for operation in tools.lines}
+
+
+def pi_register(tools: Tools) -> bytes:
+    """Return the message `register`, as a line. Texts of the prepared tools are copied, so that no encoder loads."""
+    lines = []
+    for name, operation in pi_tool_names(tools).items():
+        tool = scan(tools.lines[operation].decode())
+        members = {"label": "title", "description": "description", "parameters": "inputSchema"}
+        copied = [f'"{member}":{tool.member_text(source)}' for member, source in members.items()]
+        lines.append(f'{{"name":{quote(name)},{",".join(copied)}}}')
+    capabilities = [str(name) for name in tools.head.get("host_capabilities", ())]
+    parts = [f'"name":{quote(tools.name)},"version":{quote(tools.version)},"api_version":"{PI_VERSION}"']
+    parts.append(f'"capabilities":{_pi_list(capabilities)}')
+    if capabilities:
+        required = [
+            f'{{"capability":{quote(name)},"methods":{_pi_list(PI_METHODS.get(name, (name,)))}}}'
+            for name in capabilities
+        ]
+        manifest = f'{{"schema":"pi.ext.cap.v1","capabilities":[{",".join(required)}]}}'
+        parts.append(f'"capability_manifest":{manifest}')
+    command = f"Run an operation: /{tools.name} OPERATION {{ARGUMENTS AS JSON}}; without arguments, list the operations"
+    parts.append(f'"tools":[{",".join(lines)}]')
+    parts.append(f'"slash_commands":[{{"name":{quote(tools.name)},"description":{quote(command)}}}]')
+    parts.append(f'"event_hooks":["{PI_SHUTDOWN}","{PI_CANCEL}"]')
+    text = f'{{"id":"register","version":"{PI_VERSION}","type":"register","payload":{{{",".join(parts)}}}}}\n'
+    return text.encode("utf-8", "backslashreplace")
+
+
+def _pi_list(names: Iterable[str]) -> str:
+    return f"[{','.join(map(quote, names))}]"
 
 
 # --- All protocols ---

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from ext_sdk.args import Args, Config
+    from ext_sdk.context import SendHostCall
     from ext_sdk.core.redaction.redactor import Redactor
     from ext_sdk.core.wire.errors import Id
     from ext_sdk.definition import Definition
@@ -163,13 +164,19 @@ class Session:
         return self._artifacts.new(name)
 
     def prepare(
-        self, params: object, send_log: Callable[[str, str, Mapping[str, object]], None], *, references: bool = True
+        self,
+        params: object,
+        send_log: Callable[[str, str, Mapping[str, object]], None],
+        *,
+        references: bool = True,
+        call_host: SendHostCall | None = None,
     ) -> Call:
         """Check a request to execute, and return its call (gevals 0.0.1, "Execute").
 
         Args:
             send_log: sends level, message and data of a log message.
             references: False if it is known that no text in the request has a reference `${NAME.key}`.
+            call_host: calls functions of the host; None if it has none.
 
         Raises:
             RpcError: METHOD_NOT_FOUND for an unknown operation; INVALID_PARAMS for params of another form and for
@@ -213,6 +220,7 @@ class Session:
             given=params.get("args"),
             verbatim=verbatim,
             expansion=partial(self._variables.expansion, place),
+            call_host=call_host,
         )
         return Call(operation, args, context, answer_seconds, save_as)
 
