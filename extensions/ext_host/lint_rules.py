@@ -15,7 +15,7 @@ from functools import cache, cached_property
 from typing import TYPE_CHECKING, NamedTuple, cast
 
 from ext_sdk.core.text import cut, suggest
-from ext_sdk.duration import Duration
+from ext_sdk.duration import DURATION_PATTERN, Duration
 from ext_sdk.references import RESERVED
 from ext_sdk.references import Template as References
 
@@ -292,7 +292,7 @@ class Checker:
 
 
 def _mismatch(value: str, pattern: str, rules: Schema) -> str:
-    if rules.get("title") == "duration":
+    if pattern.startswith(DURATION_PATTERN):
         try:
             Duration.parse(value)
         except ValueError as error:

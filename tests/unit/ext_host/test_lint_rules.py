@@ -68,6 +68,10 @@ CASES = {
         "  verify:\n    - shell.run: {command: [ls], timeout: 5 seconds}\n",
         "8:43 arguments: shell.run: timeout: ",
     ),
+    "a duration of another extension": (
+        "  verify:\n    - http.wait: {url: 'http://127.0.0.1', timeout: 5sec}\n",
+        "8:53 arguments: http.wait: timeout: invalid duration '5sec': unknown unit 'sec'; ",
+    ),
     "none of two arguments": (
         "  verify:\n    - shell.run: {cwd: a}\n",
         "8:7 arguments: shell.run: expected `command` or `script`, found neither",
