@@ -729,6 +729,7 @@ class TaskRules:
                 if not any(
                     each.kind[0] == step.kind[0]
                     and each.operation in ends
+                    and each.args.get("for", "exit") == "exit"  # a wait for readiness ends nothing
                     and each.scope == step.scope
                     and each.number > step.number
                     and _same(str(each.args.get(argument, _MOCK)), name)

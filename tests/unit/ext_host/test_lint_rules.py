@@ -152,7 +152,7 @@ CASES = {
         "8:61 long-wait: timeout 2m: mcpchecker ends a call after 30s; use several steps with at most 25s, ",
     ),
     "a process that is not stopped": (
-        "  setup: [shell.start: {name: web, command: [a]}]\n" + CHECK,
+        "  setup: [shell.start: {name: web, command: [a]}, shell.wait: {name: web, for: ready}]\n" + CHECK,
         "7:11 no-cleanup: no later step ends the process 'web'; add `- shell.stop: {name: web, ignoreMissing: true}` ",
     ),
     "a mock that is not stopped": (
