@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from .definition import Definition
     from .server.server import Adapter, Server
-    from .server.serving import Serving, Tools
+    from .server.serving import Serving
 
 USAGE_ERROR = 2
 
@@ -121,12 +121,11 @@ def run(load: Callable[[], Definition], arguments: Sequence[str], prepared: str 
         return main(load(), arguments, lambda serving: _run_protocol(load, serving, prepared, target))
     stdio = _claim()
     try:
-        received, eof = _first_line(stdio)
-        manifest_sent = prepared is not None and _answer_initialize(stdio, received, prepared)
+        received, eof, answered = _answer_first(stdio, lambda request: _manifest_for(request, prepared))
         definition = load()
         from .server.gevals import GevalsAdapter
 
-        return _serve(definition, stdio, GevalsAdapter, received, eof, answered=manifest_sent, target=target)
+        return _serve(definition, stdio, GevalsAdapter, received, eof, answered=answered, target=target)
     except (PeerGone, KeyboardInterrupt):
         return 1  # nothing was started that needs a cleanup
 
@@ -152,10 +151,14 @@ def _run_protocol(load: Callable[[], Definition], serving: Serving, prepared: st
         # The adapters of other protocols read, and a configuration that may be invalid is validated, before a response.
         valid = not config or (prepared is not None and _is_certainly_valid(config, prepared))
         if valid and serving.protocol == "mcp":
-            received, eof = _first_line(stdio)
-            answered = _answer_client(stdio, received, tools)
+            from .server.serving import first_result
+
+            received, eof, answered = _answer_first(stdio, lambda request: first_result(request, tools))
         elif valid and serving.protocol == "gassist":
-            received, eof, answered = _answer_engine(stdio, tools)
+            from .server.serving import gassist_first_result
+
+            result = lambda request: gassist_first_result(request, tools)  # noqa: E731
+            received, eof, answered = _answer_first(stdio, result, after_length=True)
         elif valid and serving.protocol == "pi":
             from .server.serving import pi_register
 
@@ -195,15 +198,6 @@ def _claim(log: str = "") -> Stdio:
     return stdio
 
 
-def _first_line(stdio: Stdio) -> tuple[bytes, bool]:
-    """Return what was received up to the first line feed or more, and True at the end of the input."""
-    received, eof = b"", False
-    while b"\n" not in received and not eof:
-        data = stdio.read()
-        received, eof = received + data, not data
-    return received, eof
-
-
 def _serve(
     definition: Definition,
     stdio: Stdio,
@@ -240,74 +234,57 @@ def _serve(
     return server.run(InitialIO(received, manifest_sent=answered, eof=eof, compare=compare if target else None))
 
 
-def _answer_client(stdio: Stdio, received: bytes, tools: Tools) -> bool:
-    """Respond to the first line from the prepared tools, if it is certainly a valid request that begins a session."""
-    from .server.serving import encoded_id, first_result
+def _answer_first(
+    stdio: Stdio, result_of: Callable[[Request], str | None], *, after_length: bool = False
+) -> tuple[bytes, bool, bool]:
+    """Read the first message, and respond if it is a request whose result is prepared.
 
-    try:
-        request = parse(received.partition(b"\n")[0])
-    except MessageError:
-        return False
-    if not isinstance(request, Request) or (id := encoded_id(request.id)) is None:
-        return False
-    if (result := first_result(request, tools)) is None:
-        return False
-    stdio.write(b'{"jsonrpc":"2.0","id":' + id + b',"result":' + result.encode() + b"}\n")
-    return True
-
-
-def _answer_engine(stdio: Stdio, tools: Tools) -> tuple[bytes, bool, bool]:
-    """Respond to the first frame of a G-Assist engine, if it is certainly a valid `initialize`.
+    Args:
+        result_of: returns the result as JSON; None if the server must find out what the request is.
+        after_length: messages are frames after their length in four bytes; else they are lines.
 
     Returns:
         What was received, True at the end of the input, and True if the response was sent.
     """
-    from .server.serving import encoded_id, gassist_first_frame, gassist_first_result
+    from .server.serving import encoded_id, first_frame
 
     received, eof = b"", False
-    while (payload := gassist_first_frame(received)) is None and not eof:
+    while (payload := first_frame(received, after_length=after_length)) is None and not eof:
         data = stdio.read()
         received, eof = received + data, not data
     try:
-        request = parse(payload or b"")
+        request = parse(received if payload is None else payload)
     except MessageError:
         return received, eof, False
+    # An id that needs an encoder, or may be too long, is left to the server.
     if not isinstance(request, Request) or (id := encoded_id(request.id)) is None:
         return received, eof, False
-    if (result := gassist_first_result(request, tools)) is None:
+    if (result := result_of(request)) is None:
         return received, eof, False
     response = b'{"jsonrpc":"2.0","id":' + id + b',"result":' + result.encode("utf-8", "backslashreplace") + b"}"
-    stdio.write(len(response).to_bytes(4, "big") + response)
+    stdio.write(len(response).to_bytes(4, "big") + response if after_length else response + b"\n")
     return received, eof, True
 
 
-def _answer_initialize(stdio: Stdio, received: bytes, prepared: str) -> bool:
-    """Respond to the first line with the prepared manifest, if it is an `initialize` that is certainly valid.
+def _manifest_for(request: Request, prepared: str | None) -> str | None:
+    """Return the prepared manifest for an `initialize` that is certainly valid; None for another request.
 
     Another configuration, or another version, must be validated before the response, which takes the complete
     extension.
     """
-    try:
-        request = parse(received.partition(b"\n")[0])
-        manifest = _read(prepared)
-    except (MessageError, OSError):
-        return False
-    if not isinstance(request, Request) or request.method != gevals_spec.INITIALIZE:
-        return False
     params = request.params
-    if not isinstance(params, dict) or not params.keys() <= {"protocolVersion", "config"}:
-        return False
-    if params.get("protocolVersion") != gevals_spec.PROTOCOL_VERSION:
-        return False
+    if prepared is None or request.method != gevals_spec.INITIALIZE or not isinstance(params, dict):
+        return None
+    known = params.keys() <= {"protocolVersion", "config"}
+    if not known or params.get("protocolVersion") != gevals_spec.PROTOCOL_VERSION:
+        return None
     config = params.get("config")
     if not (config is None or config == {} or _is_certainly_valid(config, prepared)):
-        return False
-    from .server.serving import encoded_id
-
-    if (encoded := encoded_id(request.id)) is None:
-        return False
-    stdio.write(b'{"jsonrpc":"2.0","id":' + encoded + b',"result":' + manifest + b"}\n")
-    return True
+        return None
+    try:
+        return _read(prepared).decode()
+    except OSError:
+        return None
 
 
 def _is_certainly_valid(config: object, prepared: str) -> bool:

@@ -267,8 +267,15 @@ def gassist_result(tools: Tools) -> str:
     )
 
 
-def gassist_first_frame(received: bytes) -> bytes | None:
-    """Return the payload of the first frame; None if more bytes are needed, b"" if these are not a frame."""
+def first_frame(received: bytes, *, after_length: bool) -> bytes | None:
+    """Return the payload of the first frame; None if more bytes are needed, b"" if these are not a frame.
+
+    Args:
+        after_length: the frame is after its length in four bytes; else it is a line.
+    """
+    if not after_length:
+        line, found, _ = received.partition(b"\n")
+        return line if found else None
     if len(received) < 4:
         return None
     length = int.from_bytes(received[:4], "big")

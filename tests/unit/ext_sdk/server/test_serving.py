@@ -11,8 +11,8 @@ from ext_sdk.server.serving import (
     ServingError,
     Tools,
     encoded_id,
+    first_frame,
     first_result,
-    gassist_first_frame,
     gassist_first_result,
     matches,
 )
@@ -181,7 +181,7 @@ def test_usual_ids_are_encoded_without_an_encoder() -> None:
     ],
 )
 def test_the_first_frame_is_found(received: bytes, payload: bytes | None) -> None:
-    assert gassist_first_frame(received) == payload
+    assert first_frame(received, after_length=True) == payload
 
 
 def test_over_gassist_operations_are_not_withheld_and_the_commands_are_those_that_are_served() -> None:
