@@ -233,6 +233,7 @@ def run_command(
                 agent.command = shlex.split(agent_command)
         own = RunOptions(agent=agent, programs=commands, runs=runs or 0, permissions=permissions or "", **options)
         found.append(EvalRun(spec, own, report.on_event))
+    _check_names(found, extensions)
     if record or replay:
         _run_recorder(found, record or "", replay or "")
     results, code = perform(found)
@@ -289,6 +290,23 @@ def _programs(extensions: Sequence[str], file: str | None) -> dict[str, str]:
             with suppress(OSError):
                 os.unlink(original)  # noqa: PTH108
     return commands
+
+
+def _check_names(runs: Sequence[EvalRun], extensions: Sequence[str]) -> None:
+    """Raise HostError for an option --extension whose name neither an eval nor a task has, selected or not."""
+    from ext_sdk.core.text import suggest
+
+    from .files import select
+
+    names = [text.partition("=")[0] for text in extensions]
+    known = {name for run in runs for name in run.spec.extensions}
+    if not known.issuperset(names):
+        tasks = [selected.task for run in runs for selected in select(run.spec)]
+        known |= {each.name for task in tasks for each in task.requires if each.kind == "extension"}
+    for name in names:
+        if name not in known:
+            hint = suggest(name, sorted(known), none="no task requires an extension")
+            raise HostError(f"--extension: neither a task nor an eval has an extension {name!r}; {hint}")
 
 
 def _run_recorder(runs: Sequence[EvalRun], record: str, replay: str) -> NoReturn:
@@ -355,7 +373,8 @@ def perform(runs: Sequence[EvalRun]) -> tuple[list[EvalResult], int]:
             raise failure
         raise HostError(f"{failure}\nto run the other tasks, without assertions, use --skip-unsupported")
     skipped = [f"not evaluated: {each}" for run in runs for each in run.not_evaluated()]
-    for text in dict.fromkeys(skipped):
+    warnings = [text for run in runs for text in run.warnings()]
+    for text in dict.fromkeys([*warnings, *skipped]):
         _report(text)
     received: list[int] = []
 

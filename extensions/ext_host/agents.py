@@ -14,7 +14,7 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from ext_sdk.core.text import cut
+from ext_sdk.core.text import cut, suggest
 
 from .commands import AgentResult, Commands, shell
 from .files import AgentFile, HostError, read_agent
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 TASK_FOLDER = "EXT_HOST_TASK_FOLDER"  # variable of agents: folder of the task's file
 PROMPT = "EXT_HOST_PROMPT"  # variable of agents that are commands
 _ACTION = re.compile(r"(?P<before>\s*)\{\{(?P<left>-\s)?\s*\.(?P<name>\w+)\s*(?P<right>\s-)?\}\}(?P<after>\s*)")
+_VALUES = ("Prompt", "McpServerFileArgs", "AllowedToolArgs")  # of commands.runPrompt
 
 
 class Agent(Protocol):
@@ -117,24 +118,31 @@ class FileAgent:
     Args:
         file: the agent.
         servers: MCP servers of the eval. The agent connects to them itself: there is no proxy that records calls.
+
+    Attributes:
+        file: as given.
     """
 
     def __init__(self, file: AgentFile, servers: Sequence[McpServer] = ()) -> None:
         self.name = file.name or file.path.name
-        self._file = file
+        self.file = file
         self._servers = servers
 
     def check(self) -> str:
-        template = self._file.run_prompt
+        template = self.file.run_prompt
         rest = _ACTION.sub("", template)
         if "{{" in rest:
             return (
-                f"{self._file.path}: commands.runPrompt: expected {{{{ .Prompt }}}} or another name in braces, found "
+                f"{self.file.path}: commands.runPrompt: expected {{{{ .Prompt }}}} or another name in braces, found "
                 f"{cut(rest[rest.index('{{') :], 40)!r}; ext-host has no other actions of Go's templates"
             )
+        for name in (found["name"] for found in _ACTION.finditer(template)):
+            if name not in _VALUES:
+                text = f"commands.runPrompt: the template has no value {{{{ .{name} }}}}; {suggest(name, _VALUES)}"
+                return str(self.file.document.problem(("commands", "runPrompt"), text))
         if self._servers and "AllowedToolArgs" in {found["name"] for found in _ACTION.finditer(template)}:
             return (
-                f"{self._file.path}: commands.runPrompt: {{{{ .AllowedToolArgs }}}} is not supported: ext-host does "
+                f"{self.file.path}: commands.runPrompt: {{{{ .AllowedToolArgs }}}} is not supported: ext-host does "
                 "not list the tools of MCP servers; write the names into runPrompt"
             )
         return _check_shell()
@@ -153,9 +161,9 @@ class FileAgent:
                 path = Path(folder, f"{number}.json")
                 path.write_text(json.dumps({"mcpServers": {server.name: server.spec}}))
                 values = {"File": str(path), "URL": str(server.spec.get("url", ""))}
-                servers.append(_fill(self._file.mcp_server_template, values))
+                servers.append(_fill(self.file.mcp_server_template, values))
             values = {"Prompt": prompt, "McpServerFileArgs": " ".join(servers), "AllowedToolArgs": ""}
-            argv = [shell(), "-c", _fill(self._file.run_prompt, values)]
+            argv = [shell(), "-c", _fill(self.file.run_prompt, values)]
             return run_agent(argv, workdir, environ, on_output, deadline)
 
 

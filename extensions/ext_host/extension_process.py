@@ -318,6 +318,15 @@ class Extensions:
             raise HostError(f"extension {name}: cannot run its package {path}: {reason}")
         return [str(path)]
 
+    def values(self, extension: ExtensionSpec) -> tuple[dict[str, str], Mapping[str, object] | None]:
+        """Return `env` and `config` of an extension without templates. Raises HostError for an unset variable."""
+        try:
+            env = {key: _filled(value, self._environ) for key, value in extension.env.items()}
+            config = _filled(extension.config, self._environ)
+        except TemplateError as error:
+            raise HostError(f"extension {extension.name}: {error}") from None
+        return cast("dict[str, str]", env), cast("Mapping[str, object] | None", config)
+
     def get(self, name: str, deadline: Deadline) -> Extension:
         """Return the running extension of a name. Raises HostError if it cannot be started."""
         with self._lock:
@@ -328,17 +337,13 @@ class Extensions:
                 if extension is None:
                     known = ", ".join(self._spec.extensions) or "none"
                     raise HostError(f"extension {name!r} is not in the eval; it has {known}")
-                try:
-                    env = {key: _filled(value, self._environ) for key, value in extension.env.items()}
-                    config = _filled(extension.config, self._environ)
-                except TemplateError as error:
-                    raise HostError(f"extension {name}: {error}") from None
+                env, config = self.values(extension)
                 # Extensions with the same value share the outputs that they keep; their parents differ.
                 shared = {VALUES_HOST: f"ext-host-{os.getpid()}-{id(self)}"}
-                environ = {**self._environ, **shared, **cast("dict[str, str]", env)}
+                environ = {**self._environ, **shared, **env}
                 running = Extension(name, self.argv(extension), environ)
                 try:
-                    running.initialize(cast("Mapping[str, object] | None", config), deadline)
+                    running.initialize(config, deadline)
                 except HostError:
                     running.close()
                     raise

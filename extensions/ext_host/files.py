@@ -1,8 +1,8 @@
 """Task, Eval and Agent files of mcpchecker (apiVersion mcpchecker/v1alpha1 and v1alpha2), as typed objects; templates.
 
 Each object has the document that it was read from, which gives the line and column of every member. Files are read as
-mcpchecker reads them: unknown members are ignored (`ext-host lint` reports them), and relative paths start at the
-folder of the file.
+mcpchecker reads them: unknown members are ignored (`ext-host lint` and `run` report them), the case of known names
+does not matter, and relative paths start at the folder of the file.
 """
 
 from __future__ import annotations
@@ -68,6 +68,13 @@ class FileError(HostError):
 # --- Documents with positions ----------------------------------------------------------------------------------------
 
 
+def key_of(members: Collection[str], name: str) -> str | None:
+    """Return the member that is meant by a known name; None if there is none. Its case may differ, as in Go's JSON."""
+    if name in members:
+        return name
+    return next((key for key in members if key.lower() == name.lower()), None)
+
+
 class Document:
     """One YAML document.
 
@@ -118,7 +125,7 @@ class Document:
         value = self.value
         for part in at:
             if isinstance(value, dict):
-                value = value.get(part)
+                value = value.get(key_of(value, str(part)))
             elif isinstance(value, list) and isinstance(part, int) and part < len(value):
                 value = value[part]
             else:
@@ -139,8 +146,9 @@ class Document:
         for part in at:
             inner: yaml.Node | None = None
             if isinstance(node, yaml.MappingNode):
+                wanted = key_of([name.value for name, _ in node.value], str(part))
                 for name, value in node.value:
-                    if name.value == str(part):
+                    if name.value == wanted:
                         inner, mark = value, name.start_mark if key or value.value == "" else value.start_mark
             elif isinstance(node, yaml.SequenceNode) and isinstance(part, int) and part < len(node.value):
                 inner = node.value[part]
@@ -173,7 +181,7 @@ class Reader:
         self.problems: list[Problem] = []
 
     def refuse(self, at: At, text: str) -> None:
-        self.problems.append(self.document.problem(at, f"{shown(at)}: {text}"))
+        self.problems.append(self.document.problem(at, f"{shown(at)}: {text}" if at else text))
 
     def _expect(self, at: At, what: str, value: object) -> None:
         import json
@@ -244,9 +252,9 @@ class Reader:
         found = self.document.value
         if not isinstance(found, dict):
             self._expect((), f"an object with kind: {expected}", found)
-        elif found.get("kind") != expected:
-            self.refuse(("kind",), f"expected {expected}, found {found.get('kind') or 'nothing'}")
-        version = str(found.get("apiVersion") or API_VERSIONS[0]) if isinstance(found, dict) else ""
+        elif (kind := self.document.get(("kind",))) != expected:
+            self.refuse(("kind",), f"expected {expected}, found {kind or 'nothing'}")
+        version = str(self.document.get(("apiVersion",)) or API_VERSIONS[0])
         if not self.problems and version not in API_VERSIONS:
             self.refuse(("apiVersion",), f"expected {' or '.join(API_VERSIONS)}, found {version}")
         self.done()
@@ -420,9 +428,9 @@ def _steps(reader: Reader, phase: str) -> Iterator[StepSpec]:
 def _legacy_steps(reader: Reader, phase: str) -> Iterator[StepSpec]:
     """Return the step that mcpchecker makes of a phase of v1alpha1: a script, or a judgement of the output."""
     at = ("steps", phase)
-    members = reader.mapping(at)
-    script = {name: reader.text((*at, name)) for name in ("inline", "file") if members.get(name) is not None}
-    judge = {name: reader.text((*at, name)) for name in ("exact", "contains") if members.get(name) is not None}
+    given = reader.document.get if reader.mapping(at) else lambda _: None
+    script = {name: reader.text((*at, name)) for name in ("inline", "file") if given((*at, name)) is not None}
+    judge = {name: reader.text((*at, name)) for name in ("exact", "contains") if given((*at, name)) is not None}
     if any(script.values()):
         yield StepSpec(phase, "script", {name: text for name, text in script.items() if text}, ("script",), at)
     elif judge and not script and phase == "verify":
@@ -737,7 +745,7 @@ def select(spec: EvalFile, *, pattern: str = "", labels: str = "") -> list[Selec
         for path in task_paths(task_set):
             try:
                 document = Document.read(path)
-                if spec.document and isinstance(document.value, dict) and document.value.get("kind") != "Task":
+                if spec.document and isinstance(document.value, dict) and document.get(("kind",)) != "Task":
                     continue
                 task = task_of(document)
             except FileError as error:

@@ -27,15 +27,15 @@ from .lint_rules import (
     ERROR,
     RULES,
     WARNING,
-    Checker,
     Finding,
     TaskRules,
     eval_findings,
     finding,
+    format_findings,
     kept_names,
     shared,
 )
-from .schema import FORMAT, Extension, extension_of, extensions_of
+from .schema import Extension, extension_of, extensions_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -49,7 +49,6 @@ _OTHER = re.compile(
     r"^[\"']?apiVersion[\"']?:\s*[\"']?(?!mcpchecker/|gevals/)[^\s\"'#]", re.MULTILINE
 )  # of Tekton, for one
 _IGNORE = re.compile(r"#\s*ext-host: ignore(?:\[([\w\s,-]*)\])?")
-_FORMAT = Checker({"$defs": FORMAT}, ignored=["step"], lenient=True)
 
 
 @dataclass
@@ -159,14 +158,9 @@ class Linter:
             wrong = f"expected `kind: Task` or `kind: Eval` of mcpchecker, found {found}"
             self._found.append(finding(document, "file", ("kind",), wrong))
             return
-        name = "LegacyTask" if kind == "Task" and version in (None, "", "mcpchecker/v1alpha1") else str(kind)
-        wrong_value = False
-        for problem in _FORMAT.problems(document.value, (), {"$ref": f"#/$defs/{name}"}):
-            rule = "unknown-member" if problem.keyword == "additionalProperties" else "file"
-            wrong_value = wrong_value or rule == "file"
-            where = ".".join(map(str, problem.at[:-1] if problem.of_name and rule != "file" else problem.at))
-            text = f"{where}: {problem.text}" if where else problem.text
-            self._found.append(finding(document, rule, problem.at, text, of_name=problem.of_name))
+        found_here = list(format_findings(document))
+        self._found += found_here
+        wrong_value = any(each.rule == "file" for each in found_here)
         try:
             if kind == "Task":
                 self._tasks[key] = task_of(document)

@@ -19,8 +19,8 @@ from ext_sdk.duration import DURATION_PATTERN, Duration
 from ext_sdk.references import RESERVED
 from ext_sdk.references import Template as References
 
-from .files import PHASES, Template, TemplateError, shown
-from .schema import OWN_STEPS
+from .files import PHASES, Template, TemplateError, key_of, shown
+from .schema import FORMAT, OWN_STEPS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -142,11 +142,15 @@ class Checker:
         schema: the document that `$ref` refers to.
         ignored: names of definitions that allow any value.
         lenient: null is a missing value, and other scalars are strings, as where mcpchecker reads YAML.
+        folds: the case of known members does not matter, as in mcpchecker's own objects.
     """
 
-    def __init__(self, schema: Schema, ignored: Sequence[str] = (), *, lenient: bool = False) -> None:
+    def __init__(
+        self, schema: Schema, ignored: Sequence[str] = (), *, lenient: bool = False, folds: bool = False
+    ) -> None:
         self._root = schema
         self._lenient = lenient
+        self._folds = folds
         self._ignored = {f"#/$defs/{name}" for name in ignored}
 
     def problems(self, value: object, at: At = (), schema: object = None) -> Iterator[Problem]:
@@ -217,8 +221,9 @@ class Checker:
         patterns = rules.get("patternProperties")
         others = rules.get("additionalProperties", {})
         for name, member in value.items():
-            if name in properties:
-                yield from self.problems(member, (*at, name), properties[name])
+            known = key_of(properties, name) if self._folds else name
+            if known in properties:
+                yield from self.problems(member, (*at, name), properties[known])
             elif isinstance(patterns, dict) and any(re.search(each, name) for each in patterns):
                 continue
             elif others is False:
@@ -229,7 +234,10 @@ class Checker:
             else:
                 yield from self.problems(member, (*at, name), others)
         required = rules.get("required")
-        if isinstance(required, list) and (missing := [name for name in required if name not in value]):
+        given = {name.lower() if self._folds else name for name in value}
+        if isinstance(required, list) and (
+            missing := [name for name in required if (name.lower() if self._folds else name) not in given]
+        ):
             names = " and ".join(f"`{name}`" for name in missing)
             yield Problem(
                 at, f"expected {names}, found {_quoted(list(value)) if value else 'nothing'}", "required", of_name=True
@@ -301,6 +309,41 @@ def _mismatch(value: str, pattern: str, rules: Schema) -> str:
     examples = rules.get("examples")
     such = f", such as {examples[0]}" if isinstance(examples, list) and examples else ""
     return f"expected text that matches {pattern}{such}, found {_quoted(value)}"
+
+
+# --- Members ---------------------------------------------------------------------------------------------------------
+
+_FORMAT = Checker({"$defs": FORMAT}, ignored=["step"], lenient=True, folds=True)
+_SIMILAR = 0.75  # of a name in `metadata` that may be meant as a known one; others are allowed there
+
+
+def format_findings(document: Document) -> Iterator[Finding]:
+    """Yield where a Task, Eval or Agent differs from the format, apart from its steps."""
+    from difflib import get_close_matches
+
+    kind, version = document.get(("kind",)), document.get(("apiVersion",))
+    name = "LegacyTask" if kind == "Task" and version in (None, "", "mcpchecker/v1alpha1") else str(kind)
+    for problem in _FORMAT.problems(document.value, (), {"$ref": f"#/$defs/{name}"}):
+        rule = "unknown-member" if problem.keyword == "additionalProperties" else "file"
+        where = ".".join(map(str, problem.at[:-1] if problem.of_name and rule != "file" else problem.at))
+        text = f"{where}: {problem.text}" if where else problem.text
+        yield finding(document, rule, problem.at, text, of_name=problem.of_name)
+    metadata = document.get(("metadata",))
+    known = cast("dict[str, dict[str, dict[str, object]]]", FORMAT[name]["properties"])["metadata"]["properties"]
+    for member in metadata if isinstance(metadata, dict) else ():
+        if key_of(known, member) is None and (near := get_close_matches(member, known, 1, _SIMILAR)):
+            text = f"metadata: unknown member {member!r}; did you mean {near[0]!r}?"
+            yield finding(document, "unknown-member", ("metadata", member), text, of_name=True)
+
+
+def ignored_members(document: Document, steps: Iterable[StepSpec] = ()) -> Iterator[Finding]:
+    """Yield the members of a file that hosts ignore, with those of its steps `script` and `http`."""
+    yield from (each for each in format_findings(document) if each.rule == "unknown-member")
+    for step in (step for step in steps if step.name in OWN_STEPS and step.at[0] == "spec"):
+        for problem in Checker(OWN_STEPS[step.name], folds=True).problems(step.args, step.at):
+            if problem.keyword == "additionalProperties":
+                text = f"{shown(problem.at[:-1])}: {problem.text}"
+                yield finding(document, "unknown-member", problem.at, text, of_name=True)
 
 
 # --- Tasks -----------------------------------------------------------------------------------------------------------
@@ -514,7 +557,7 @@ class TaskRules:
         return f"did you mean {ends[0]!r}?" if ends else suggest(name, names)
 
     def _arguments(self, step: Step, schema: Schema, args: object) -> None:
-        for problem in Checker(schema).problems(args, step.spec.at):
+        for problem in Checker(schema, folds=not step.prefix).problems(args, step.spec.at):
             name = shown(problem.at[len(step.spec.at) :])
             if self.task.legacy and problem.keyword == "additionalProperties":
                 continue

@@ -140,7 +140,7 @@ class TextReport:
             *lines, rest = (self._partial.get(event.number, "") + event.message).split("\n")
             self._partial[event.number] = rest[-MOST_LINES:]
             yield from (f"{_INDENT}{readable(line)}" for line in lines if line.strip())
-        elif event.kind == "log" and self._verbose:
+        elif event.kind == "log" and (self._verbose or (event.phase == "agent" and not self._quiet)):
             yield readable(f"{event.phase:8} {event.level:7} {event.message}")
         elif event.kind == "trial_complete" and event.trials > 1 and not self._quiet:
             yield self._verdict("run", event, f"{event.trial} of {event.trials}")

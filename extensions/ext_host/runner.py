@@ -12,6 +12,7 @@ the status error. An agent that fails is not verified. Cleanup runs after setup 
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import shutil
 import tempfile
@@ -24,12 +25,13 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from ext_sdk.core.text import suggest
 from ext_sdk.polling import Deadline
 
-from .agents import TASK_FOLDER, Agent, agent_of_eval
+from .agents import TASK_FOLDER, Agent, FileAgent, NoAgent, agent_of_eval
 from .commands import AgentResult, Commands
 from .extension_process import Extensions
-from .files import ExtensionSpec, HostError, Problem, select
+from .files import ExtensionSpec, HostError, Problem, select, task_paths
 from .steps import Random, StepContext, StepError, StepResult, fill_prompt, parse_steps, unsupported
 
 if TYPE_CHECKING:
@@ -146,7 +148,7 @@ class TrialResult:
         reason: why it did not pass, in one or more lines; "" if it did.
         phases: of those that ran, by name: setup, verify, cleanup.
         prompt: as the agent got it.
-        agent: None if it did not run.
+        agent: None if it did not run, or there is none.
         timed_out: the limit of the task was exceeded.
     """
 
@@ -248,9 +250,10 @@ class EvalRun:
                 for what, text in (("name", self.options.pattern), ("labels", self.options.labels))
                 if text
             ]
-            problems.append(
+            empty = [] if given else self._empty_task_sets()
+            problems += empty or [
                 spec.problem(("config", "taskSets"), f"no task matches {' and '.join(given) or 'the task sets'}")
-            )
+            ]
         problems += [
             spec.problem(
                 (*each.at, "source"), f"source {each.source!r}: ext-host does not fetch tasks from repositories"
@@ -271,13 +274,46 @@ class EvalRun:
             for each in selected.task.requires
             if each.kind == "extension"
         }
-        for name in required:
-            if extension := spec.extension(name):
-                try:
-                    self._extensions.argv(extension)
-                except HostError as error:
-                    problems.append(spec.problem(extension.at, str(error)))
+        for name, task in required.items():
+            extension = spec.extension(name)
+            if extension is None:
+                text = f"the eval has no extension {name!r}, which the task {task.name!r} requires"
+                text += f"; {suggest(name, spec.extensions, none='it has no extensions')}"
+                problems.append(spec.problem(("config", "extensions"), text))
+                continue
+            try:
+                self._extensions.argv(extension)
+                self._extensions.values(extension)
+            except HostError as error:
+                problems.append(spec.problem(extension.at, str(error)))
         return problems
+
+    def _empty_task_sets(self) -> list[Problem]:
+        """Return the globs of the eval that match no file."""
+        spec = self.spec
+        sets = [each for each in spec.task_sets if spec.document and each.is_glob and not each.source]
+        return [
+            spec.problem((*each.at, "glob"), f"no file matches the glob {spec.document.get((*each.at, 'glob'))!r}")
+            for each in sets
+            if spec.document and not task_paths(each)
+        ]
+
+    def warnings(self) -> list[str]:
+        """Return what does not prevent the run, and is hardly meant: members that are ignored, globs without files."""
+        from .lint_rules import ignored_members
+
+        found = [*ignored_members(self.spec.document)] if self.spec.document else []
+        for task in (selected.task for selected in self.tasks):
+            found += ignored_members(task.document, (step for steps in task.steps.values() for step in steps))
+        problems: list[Problem] = []
+        with suppress(HostError):  # reported by `check`
+            if isinstance(agent := self.agent(), FileAgent):
+                found += ignored_members(agent.file.document)
+                if not re.search(r"\{\{-?\s*\.Prompt\b", agent.file.run_prompt):
+                    text = "commands.runPrompt: the agent does not get the prompt: it has no {{ .Prompt }}"
+                    problems.append(agent.file.document.problem(("commands", "runPrompt"), text))
+        problems += [Problem(each.path, each.line, each.column, f"ignored: {each.text}") for each in found]
+        return [f"warning: {each}" for each in sorted({*problems, *self._empty_task_sets()})]
 
     def _task_problems(self, selected: SelectedTask) -> list[Problem]:
         return [*unsupported(selected.task), *(() if self.options.skip_unsupported else selected.assertions)]
@@ -458,7 +494,13 @@ class _Trial:
         context = StepContext(
             self._task.folder, self._outputs, self._random, None, deadline, self._commands, self._options.environ
         )
-        prompt = fill_prompt(prompt, context)
+        prompt, reason = fill_prompt(prompt, context)
+        if reason:
+            at = ("steps" if self._task.legacy else "spec", "prompt")
+            text = str(
+                self._task.document.problem(at, f"the agent gets references of the prompt as they are: {reason}")
+            )
+            self._emit(kind="log", phase="agent", level="warn", message=text)
         if self._options.workspace:
             workdir = self._task.folder / self._options.workspace
             if not workdir.is_dir():
@@ -479,23 +521,29 @@ class _Trial:
         except HostError as failure:
             return "error", f"the agent could not be started: {failure}"
         stack.callback(agent.close)
-        self._result = replace(self._result, prompt=prompt, agent=agent, agent_seconds=time.monotonic() - began)
+        self._result = replace(self._result, prompt=prompt)
+        if not isinstance(self._agent, NoAgent):
+            self._end_agent(agent, time.monotonic() - began)
         error = agent.error
-        seconds = self._result.agent_seconds
-        step = StepResult("agent", "agent", not error, agent.output, error, seconds=seconds)
-        status: Status = "passed" if step.success else "failed"
-        self._emit(kind="step", phase="agent", status=status, message=error or agent.output, seconds=seconds, step=step)
         if error:
             end = agent.output.strip()[-_EXCERPT:]
             return "failed", f"{error}\n{end}".strip()
         result = self._phase("verify", verify, deadline, {}, (prompt, agent.output))
+        failed = [step for step in result.steps if not step.success and not step.aborted]
+        lines = [f"{step.name}: {step.error or step.message or 'failed without a reason'}" for step in failed]
         if result.error:
-            return "error" if result.broken else "failed", f"verification failed: {result.error}"
+            return "error" if result.broken else "failed", "\n".join([*lines, f"verification failed: {result.error}"])
         if not result.steps:
             return "failed", "nothing was checked: the task has no verify steps"
-        failed = [step for step in result.steps if not step.success]
-        lines = [f"{step.name}: {step.error or step.message or 'failed without a reason'}" for step in failed]
         return ("failed", "\n".join(lines)) if failed else ("passed", "")
+
+    def _end_agent(self, agent: AgentResult, seconds: float) -> None:
+        """Keep and report the result of an agent."""
+        self._result = replace(self._result, agent=agent, agent_seconds=seconds)
+        error = agent.error
+        step = StepResult("agent", "agent", not error, agent.output, error, seconds=seconds)
+        status: Status = "failed" if error else "passed"
+        self._emit(kind="step", phase="agent", status=status, message=error or agent.output, seconds=seconds, step=step)
 
     def _phase(
         self,

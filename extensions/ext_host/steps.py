@@ -23,7 +23,7 @@ from ext_sdk.wire import RpcError
 
 from .commands import shell
 from .extension_process import ExtensionError
-from .files import HostError, Template, TemplateError, shown
+from .files import HostError, Template, TemplateError, key_of, shown
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -125,7 +125,9 @@ class StepContext:
     def _output(self, name: str) -> str:
         step, _, key = name.rpartition(".")
         if step not in self.outputs:
-            raise TemplateError(f"{{steps.{name}}}: no step {step!r} with outputs has succeeded before this one")
+            near = suggest(step, self.outputs, none="")
+            hint = f"; {near}" if near.startswith("did") else ""
+            raise TemplateError(f"{{steps.{name}}}: no step {step!r} with outputs has succeeded before this one{hint}")
         if key not in self.outputs[step]:
             raise TemplateError(f"{{steps.{name}}}: {step} has no output {key!r}; {suggest(key, self.outputs[step])}")
         return self.outputs[step][key]
@@ -148,17 +150,20 @@ class Step(Protocol):
         """Perform the step. Raises StepError."""
 
 
-def fill_prompt(prompt: str, context: StepContext) -> str:
-    """Return the prompt with outputs of setup for `{steps.NAME.OUTPUT}`.
+def fill_prompt(prompt: str, context: StepContext) -> tuple[str, str]:
+    """Return the prompt with outputs of setup for `{steps.NAME.OUTPUT}`, and why it has references; "" if it has none.
 
     As in mcpchecker, a prompt with another brace, or with an unknown output, is returned unchanged.
     """
-    if not context.outputs or "{steps." not in prompt:
-        return prompt
+    if "{steps." not in prompt:
+        return prompt, ""
     try:
-        return Template(prompt, ("steps",)).fill(context.environ, context.sources())
-    except TemplateError:
-        return prompt
+        template = Template(prompt, ("steps",))
+        return (template.fill(context.environ, context.sources()) if context.outputs else prompt), (
+            "" if context.outputs else "no step with outputs has succeeded in setup"
+        )
+    except TemplateError as error:
+        return prompt, str(error)
 
 
 # --- Parsing ---------------------------------------------------------------------------------------------------------
@@ -242,15 +247,18 @@ class _Args:
             raise HostError(f"{name or 'arguments'}: expected an object, found {cut(json.dumps(args), 60)}")
         self.members: dict[str, object] = args or {}
 
+    def get(self, name: str) -> object:
+        return self.members.get(key_of(self.members, name) or "")
+
     def text(self, name: str) -> str:
-        value = self.members.get(name)
+        value = self.get(name)
         if value is not None and not isinstance(value, str):
             quote = "" if isinstance(value, (dict, list)) else "; put it into quotes"
             raise HostError(f"{name}: expected a string, found {cut(json.dumps(value), 60)}{quote}")
         return value or ""
 
     def texts(self, name: str) -> dict[str, str]:
-        values = _Args(self.members.get(name), name)
+        values = _Args(self.get(name), name)
         return {key: values.text(key) for key in values.members}
 
     def template(self, name: str, sources: tuple[str, ...]) -> Template:
@@ -337,7 +345,7 @@ class ScriptStep:
             for name, text in args.texts("env").items()
         }
         self._seconds = args.timeout()
-        self._continues = args.members.get("continueOnError") is True
+        self._continues = args.get("continueOnError") is True
 
     def run(self, context: StepContext) -> StepResult:
         try:
@@ -404,13 +412,13 @@ class HttpStep:
             name: _template(f"headers.{name}", text, self.SOURCES) for name, text in args.texts("headers").items()
         }
         self._body = None
-        if args.members.get("body") is not None:
-            body = _Args(args.members["body"], "body")
-            given = [name for name in ("raw", "json") if body.members.get(name) is not None]
+        if args.get("body") is not None:
+            body = _Args(args.get("body"), "body")
+            given = [name for name in ("raw", "json") if body.get(name) is not None]
             if len(given) != 1:
                 raise HostError(f"body: expected one of raw and json, found {'both' if given else 'none'}")
-            self._body = body.text("raw") if given == ["raw"] else _Args(body.members["json"], "body.json").members
-        expect = args.members.get("expect")
+            self._body = body.text("raw") if given == ["raw"] else _Args(body.get("json"), "body.json").members
+        expect = args.get("expect")
         self._expect = None if expect is None else ExpectedResponse(expect)
         self._seconds = args.timeout()
 
@@ -485,10 +493,10 @@ class ExpectedResponse:
     """`expect` of an http step. Raises HostError for members of a wrong type, as mcpchecker does."""
 
     def __init__(self, expect: object) -> None:
-        self._status = _Args(expect, "expect").members.get("status")
-        body = _Args(_Args(expect).members.get("body"), "expect.body")
-        self._pattern = body.text("match") if body.members.get("match") is not None else None
-        fields = body.members.get("fields") or []
+        self._status = _Args(expect, "expect").get("status")
+        body = _Args(_Args(expect).get("body"), "expect.body")
+        self._pattern = body.text("match") if body.get("match") is not None else None
+        fields = body.get("fields") or []
         if not isinstance(fields, list):
             raise HostError(f"expect.body.fields: expected a list, found {cut(json.dumps(fields), 60)}")
         self._fields = [_Args(item, f"expect.body.fields[{index}]") for index, item in enumerate(fields)]
@@ -514,7 +522,8 @@ class ExpectedResponse:
             yield f"failed to parse response body as JSON: {error}"
             return
         for each in self._fields:
-            yield from _field_problems(each.members, parsed, deadline)
+            members = {name: each.get(name) for name in ("path", "type", "equals", "match", "exists")}
+            yield from _field_problems(members, parsed, deadline)
 
 
 def _match_problems(pattern: str, text: str, problem: str, deadline: Deadline) -> Iterator[str]:

@@ -100,7 +100,7 @@ NAMES = {
 
 
 class Params:
-    """Parameters of a request, by the names of the specification. Null counts as missing; other names are ignored.
+    """Parameters of a request, by the names of the specification. Null counts as missing; others are ignored.
 
     Raises:
         RpcError: they are not an object, or two names of one parameter have different values.
@@ -121,8 +121,14 @@ class Params:
     def text(self, name: str) -> str:
         """Return a required text. Raises RpcError."""
         if name not in self._given:
-            raise invalid(f"missing required parameter: {name}")
+            others = self.unknown([name]) if len(self._given) == 1 else []
+            raise invalid("; ".join([f"missing required parameter: {name}", *others]))
         return self.optional_text(name)
+
+    def unknown(self, known: Sequence[str]) -> list[str]:
+        """Return a text for each parameter with another name than the known ones."""
+        others = [name for name in self._given if name not in known]
+        return [f"unknown parameter {cut(name, 80)!r}; {suggest(name, known)}" for name in others]
 
     def optional_text(self, name: str) -> str:
         """Return a text, or "" if it is missing. Raises RpcError."""
@@ -530,6 +536,8 @@ class Service:
             self._runs[run.id] = run
         client.runs = [*(each for each in client.runs if not each.is_over), run]
         respond({"runId": run.id, "status": run.status})
+        for text in params.unknown(("path", "executor", "model", "verbose", "context_dir")):
+            client.channel.send(Notification("eval.log", {"runId": run.id} | _log("warn", f"ignored: {text}")))
         run.start()
 
     def _find(self, params: Params) -> ServedRun:

@@ -122,6 +122,8 @@ def test_parallel_tasks_have_their_own_lines_and_all_files_are_run(tasks: Tasks)
         (("agent.yaml",), 2, "agent.yaml: expected a Task or an Eval; use `--agent file:agent.yaml`"),
         (("good.yaml", "--agent=none", "--labels=a"), 2, "labels: expected KEY=VALUE, found 'a'"),
         (("good.yaml", "--agent=none", "--task-timeout=5"), 2, "a unit is missing"),
+        (("good.yaml", "--agent=none", "--extension=xx=ext-x"), 2, "has an extension 'xx'; did you mean 'x'?"),
+        (("good.yaml", "--agent=none", "--run=gud", "--extension=x=a"), 2, "no task matches name 'gud'"),
         (("good.yaml", "--agent=none", "--extension=x"), 2, "--extension: expected NAME=COMMAND, found 'x'"),
         (("--agent=none",), 2, "Missing argument 'TASK|EVAL...'"),
     ],
@@ -145,7 +147,7 @@ def test_extensions_share_values_and_a_server_of_the_agent_runs_until_the_cleanu
     port = new_port()
     path = tasks.task(
         f"""
-        requires: [{{extension: shell}}, {{extension: http}}]
+        requires: [{{extension: shell}}, {{extension: http}}, {{extension: x}}]
         setup:
           - shell.write-file: {{path: page, content: hello}}
           - shell.run: {{command: [cat, page], as: page}}

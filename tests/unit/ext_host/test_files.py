@@ -125,8 +125,8 @@ spec:
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("", "1:1: : expected an object with kind: Task, found null"),
-        ("- a", '1:1: : expected an object with kind: Task, found ["a"]'),
+        ("", "1:1: expected an object with kind: Task, found null"),
+        ("- a", '1:1: expected an object with kind: Task, found ["a"]'),
         ("kind: Eval", "1:7: kind: expected Task, found Eval"),
         ("apiVersion: v1", "1:1: kind: expected Task, found nothing"),
         ("kind: Task\napiVersion: v1", "2:13: apiVersion: expected mcpchecker/v1alpha1 or"),
@@ -257,7 +257,7 @@ def test_an_agent_has_a_command_acp_or_a_builtin(tmp_path: Path) -> None:
     assert parse("acp: {cmd: agent, args: [--acp, 7]}").acp == ("agent", "--acp", "7")
     assert parse("builtin: {type: claude-code}").builtin == "claude-code"
     assert problems_of("kind: Agent", agent_of) == [
-        "1:1: : expected one of commands.runPrompt, acp and builtin, found none"
+        "1:1: expected one of commands.runPrompt, acp and builtin, found none"
     ]
     (tmp_path / "a.yaml").write_text("kind: Agent\nacp: {}\nbuiltin: {type: x}")
     assert read_agent(tmp_path / "a.yaml").builtin == "x"

@@ -316,8 +316,8 @@ def test_an_eval_is_checked_for_all_that_prevents_its_run(tasks: Tasks) -> None:
         assert text in problem.text
     run = tasks.prepare(spec, pattern="zzz", labels="a=b", agent=None)
     assert "no task matches name 'zzz' and labels 'a=b'" in str(run.check()[0])
-    without = tasks.eval("extensions: {}\ntaskSets: [{path: a.yaml}]")
-    (problem,) = tasks.prepare(without, agent=None).check()
+    without = tasks.eval("extensions: {x: {package: ./x}, y: {package: ./x}}\ntaskSets: [{path: a.yaml}]")
+    (problem,) = tasks.prepare(without, agent=None, programs=dict.fromkeys("xy", tasks.command)).check()
     assert "no agent: choose one with --agent" in problem.text
 
 
@@ -345,3 +345,100 @@ def test_a_cancelled_setup_is_cleaned_up_and_a_second_cancellation_stops_the_cle
     run._on_event = on_event
     (task,) = run.run().tasks
     assert (task.status, performed(task.trials[0])) == ("cancelled", {"setup": "!", "cleanup": "!"})
+
+
+# --- What is hardly meant --------------------------------------------------------------------------------------------
+
+
+def test_members_that_are_ignored_and_globs_without_files_are_warnings_with_their_places(tasks: Tasks) -> None:
+    tasks.task(
+        f"""
+        limits: {{timeot: 1s}}
+        verify:
+          - {OK}
+          - script: {{inline: "true", continueOnErorr: true, Timeout: 1m}}
+          - x.ok: {{x: a}}
+        cleenup: [{OK}]
+        """,
+        metadata=", paralel: true, run: 3, owner: me",
+    )
+    agent = tasks.folder / "agent.yaml"
+    agent.write_text("kind: Agent\ncommands: {runPrompt: echo done, getVersoin: x}\n")
+    spec = tasks.eval(
+        "agent: {type: file, path: agent.yaml}\nextensions: {x: {package: ./x}}\nlimits: {}\n"
+        "taskSets: [{glob: 'task.yaml'}, {glob: 'none*.yaml'}]"
+    )
+    run = tasks.prepare(spec, agent=None)
+    assert run.check() == []
+    found = [text.removeprefix(f"warning: {tasks.folder}/").replace("ignored: ", "") for text in run.warnings()]
+    assert "unknown member 'limits'" in found.pop(2)
+    assert found == [
+        "agent.yaml:2:23: commands.runPrompt: the agent does not get the prompt: it has no {{ .Prompt }}",
+        "agent.yaml:2:34: commands: unknown member 'getVersoin'; did you mean 'getVersion'?",
+        "eval.yaml:7:42: no file matches the glob 'none*.yaml'",
+        "task.yaml:3:24: metadata: unknown member 'paralel'; did you mean 'parallel'?",
+        "task.yaml:3:39: metadata: unknown member 'run'; did you mean 'runs'?",
+        "task.yaml:8:12: spec.limits: unknown member 'timeot'; did you mean 'timeout'?",
+        "task.yaml:11:32: spec.verify[1].script: unknown member 'continueOnErorr'; did you mean 'continueOnError'?",
+        "task.yaml:13:3: spec: unknown member 'cleenup'; did you mean 'cleanup'?",
+    ]
+    agent.write_text("kind: Agent\ncommands: {runPrompt: 'echo {{ .Promt }}'}\n")
+    (problem,) = tasks.prepare(spec, agent=None).check()
+    assert "agent.yaml:2:23: commands.runPrompt: the template has no value {{ .Promt }}; did you mean 'Prompt'?" in (
+        problem.text
+    )
+
+
+def test_the_case_of_known_members_does_not_matter_as_in_mcpchecker(tasks: Tasks) -> None:
+    path = tasks.task(
+        f"""
+        Verify: [{OK}, {{script: {{Inline: exit 4, ContinueOnError: true}}}}]
+        cleanUp: [{OK}]
+        """,
+        metadata=", RUNS: 2",
+    )
+    run = tasks.prepare(path)
+    assert run.warnings() == []
+    first, second = run.run().tasks[0].trials
+    assert performed(first) == performed(second) == {"setup": "", "verify": "+-", "cleanup": "+"}
+
+
+def test_a_reason_names_each_step_that_failed_before_the_verification_ended(tasks: Tasks) -> None:
+    trial = tasks.trial(f"verify: [{{x.fail: {{}}}}, {OK}, {{x.rpc: {{}}}}, {OK}]")
+    assert trial.reason.splitlines() == [
+        "x.fail: very bad",
+        "verification failed: x.rpc: a fault (error -32603 of the protocol)",
+    ]
+    assert (trial.agent, [event.phase for event in tasks.events if event.kind == "step"]) == (None, ["verify"] * 3)
+
+
+@pytest.mark.parametrize(
+    ("prompt", "reason"),
+    [
+        ("{steps.x.ok.arg}", "{steps.x.ok.arg}: x.ok has no output 'arg'; did you mean 'args'?"),
+        ("{steps.x.okk.args}", "no step 'x.okk' with outputs has succeeded before this one; did you mean 'x.ok'?"),
+        ("{steps.x.ok.args} {", "the brace at character 19 is not closed"),
+        ("{steps.x.ok.args}", ""),
+        ("{other}", ""),
+    ],
+)
+def test_a_wrong_reference_in_a_prompt_is_reported(tasks: Tasks, prompt: str, reason: str) -> None:
+    tasks.trial(f"prompt: {{inline: '{prompt}'}}\nsetup: [{OK}]\nverify: [{OK}]")
+    logs = [event.message for event in tasks.events if event.kind == "log"]
+    assert len(logs) == bool(reason)
+    assert all(reason in text and "task.yaml:6:11: the agent gets references" in text for text in logs)
+
+
+def test_what_an_eval_lacks_is_reported_once(tasks: Tasks) -> None:
+    for name in "ab":
+        tasks.task(f"verify: [{OK}, {OK}]", name)
+    wrong = tasks.eval("extension: {x: {package: ./x}}\ntaskSets: [{glob: '[ab].yaml'}]")
+    (problem,) = tasks.prepare(wrong).check()
+    assert problem.text == "the eval has no extension 'x', which the task 'b' requires; it has no extensions"
+    unset = tasks.eval(
+        "extensions: {x: {package: ./x, env: {A: '{env.UNSET_VALUE}'}}}\ntaskSets: [{glob: '[ab].yaml'}]"
+    )
+    (problem,) = tasks.prepare(unset).check()
+    assert problem.text == "extension x: the environment variable UNSET_VALUE is not set"
+    (problem,) = tasks.prepare(tasks.eval("taskSets: [{glob: 'tusk*.yaml'}]")).check()
+    assert str(problem).endswith("eval.yaml:4:21: no file matches the glob 'tusk*.yaml'")

@@ -41,6 +41,16 @@ def test_parameters_are_read_by_all_their_names() -> None:
             Params(value).text(name)
 
 
+def test_unknown_parameters_are_named() -> None:
+    params = Params({"dirctory": "evals"})
+    with pytest.raises(RpcError) as error:
+        params.text("directory")
+    assert error.value.data == {
+        "errors": ["missing required parameter: directory; unknown parameter 'dirctory'; did you mean 'directory'?"]
+    }
+    assert Params({"dir": "a"}).unknown(["directory"]) == []
+
+
 @pytest.mark.parametrize(
     ("event", "methods", "verbose"),
     [
