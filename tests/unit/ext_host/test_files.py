@@ -393,4 +393,4 @@ def test_any_text_is_a_template_or_refused(text: str) -> None:
         parts = Template(text, ("a",)).parts
     except TemplateError:
         return
-    assert sum(isinstance(part, Reference) for part in parts) == text.count("{") == text.count("}")
+    assert sum(isinstance(part, Reference) for part in parts) == text.count("}") <= text.count("{")
