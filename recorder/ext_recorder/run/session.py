@@ -6,6 +6,7 @@ import os
 import shutil
 import sys
 import time
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ext_recorder.cassette.header import Header
@@ -112,6 +113,10 @@ def _paths(options: RunOptions) -> RecordBindings:
 
 
 def _record(folder: RecordingFolder, command: Sequence[str], options: RunOptions) -> NoReturn:
+    previous = None
+    if folder.exists:
+        with suppress(RecorderError):
+            previous = folder.header()
     children = Children(options.children, None)
     wrapping = Wrapping(options.children.wrap, command)
     if options.children.wrap:
@@ -178,7 +183,10 @@ def _record(folder: RecordingFolder, command: Sequence[str], options: RunOptions
         children=(*found, *children.servers),
         endpoints={endpoint: recorded.entry() for endpoint, (recorded, _, _) in ended.traffic.items()},
     )
-    _conclude(folder, header, ended, lines, f"recorded {folder.path} in {ended.seconds:.1f} s")
+    result = f"recorded {folder.path} in {ended.seconds:.1f} s"
+    if previous and previous.exit == 0 != header.exit:
+        result += f"; this run ended with {header.exit}, and replaces one of {previous.recorded} that ended with 0"
+    _conclude(folder, header, ended, lines, result)
 
 
 def _starter(
@@ -260,7 +268,7 @@ def _header(folder: RecordingFolder, command: Sequence[str], options: RunOptions
     if header.command and not same_command(known, Live(command, bind=options.bindings, redact=redaction)):
         raise UsageError(
             f"{folder.path}: recorded with another command: {shown(header.command)}; use another folder, or record "
-            "it again with --mode all"
+            "it again with --mode all (`ext-host run`: --record)"
         )
     return header
 
