@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from ext_sdk.duration import Duration
 
     from .files import EvalFile
+    from .reports import Replay
     from .runner import EvalResult, EvalRun
 
 EXIT_FAILED = 1  # a task did not pass
@@ -30,7 +31,8 @@ EXIT_NO_READER = 141  # 128 + SIGPIPE
 
 _AGENT = "acp-agent"  # name of the agent among the programs of a recording
 _PROGRAMS = "EXT_HOST_PROGRAMS"  # variable with a file that the recorded process deletes
-_RECORDING = ("record", "replay", "programs")  # parameters that are not those of the recorded run
+_REPLAY = "EXT_HOST_REPLAY"  # variable with the recording and the real children of a replay, in JSON
+_RECORDING = ("record", "replay", "real", "programs")  # parameters that are not those of the recorded run
 
 # Commands of other modules: the module, which has a click command of the name `command`, and its line in the help.
 COMMANDS: dict[str, tuple[str, str]] = {
@@ -153,6 +155,12 @@ DURATION = DurationType()
 @click.option(
     "--replay", metavar="FOLDER", help="Run with the extensions, ACP agent and HTTP responses of a recording."
 )
+@click.option(
+    "--real",
+    multiple=True,
+    metavar="NAME",
+    help="With --replay: extension that runs, with the recorded HTTP responses; acp-agent for the agent. Repeatable.",
+)
 @click.option("--programs", metavar="FILE", hidden=True, help="Programs of extensions and agent, for --record.")
 @click.option("--junit", metavar="FILE", default="", envvar="EXT_HOST_JUNIT", help="Report in JUnit XML.")
 @click.option(
@@ -189,6 +197,7 @@ def run_command(
     quiet: bool,
     record: str | None,
     replay: str | None,
+    real: Sequence[str],
     programs: str | None,
     permissions: str | None,
     **options: Any,
@@ -199,27 +208,30 @@ def run_command(
     reported before the first task starts.
 
     --record runs the same command line by `ext-recorder run`, which records the sessions of extensions, MCP servers and
-    ACP agents, the HTTP traffic of all programs, and changed files. --replay runs it without them and without network.
-    A recording is replaced when the new one is complete.
+    ACP agents, the HTTP traffic of all programs, and changed files. --replay runs it without them and without network:
+    their steps are not performed, so it does not check what an agent achieved. A recording is replaced when the new one
+    is complete, also if tasks failed.
 
-    Exit codes: 0 if all tasks passed, 1 if not, 2 for a wrong command line or file, 3 if a replay differs from its
-    recording, 70 for a defect of ext-host, 130 if interrupted.
+    Exit codes: 0 if all tasks passed, except for those that --skip-unsupported skips, 1 if not or if all were skipped,
+    2 for a wrong command line or file, 3 if a replay differs from its recording, 70 for a defect of ext-host, 130 if
+    interrupted.
     """
     import shlex
 
     from .agents import agent_of
-    from .reports import TextReport, as_json, check_file, write_file
+    from .reports import TextReport, as_json, prepare_files, redactor_of, write_file
     from .reports import junit as as_junit
     from .runner import EvalRun, RunOptions
 
     commands = _programs(extensions, programs)
     agent_command = commands.pop(_AGENT, "")
-    for path in filter(None, (junit, json_file)):
-        check_file(path)
+    prepare_files(junit, json_file)
+    replayed = os.environ.pop(_REPLAY, "")
     out = sys.stderr if json_file == "-" else sys.stdout
     terminal = out.isatty() and os.environ.get("TERM") != "dumb"
     colour = terminal and not os.environ.get("NO_COLOR")
-    report = TextReport(out, verbose=verbose, quiet=quiet, terminal=terminal, colour=colour)
+    redact = redactor_of(os.environ).redact_text
+    report = TextReport(out, verbose=verbose, quiet=quiet, terminal=terminal, colour=colour, redact=redact)
     found = []
     for spec in evals_of(files):
         agent = None
@@ -234,15 +246,33 @@ def run_command(
         own = RunOptions(agent=agent, programs=commands, runs=runs or 0, permissions=permissions or "", **options)
         found.append(EvalRun(spec, own, report.on_event))
     _check_names(found, extensions)
-    if record or replay:
-        _run_recorder(found, record or "", replay or "")
+    if record or replay or real:
+        _run_recorder(found, record or "", replay or "", real)
     results, code = perform(found)
-    report.summary(results)
+    source = replay_of(found[0], replayed) if replayed else None
+    report.summary(results, source)
     if junit:
-        write_file(junit, as_junit(results), os.environ)
+        write_file(junit, as_junit(results, source), os.environ)
     if json_file:
-        write_file(json_file, as_json(results), os.environ)
+        write_file(json_file, as_json(results, source), os.environ)
     return code
+
+
+def replay_of(run: EvalRun, text: str) -> Replay:
+    """Return what a run has from a recording.
+
+    Args:
+        text: the recording and the children that ran nevertheless, as a JSON list.
+    """
+    import json
+
+    from .acp_agent import AcpAgent
+    from .reports import Replay
+
+    recording, *real = json.loads(text)
+    agent = run.agent()
+    is_replayed = isinstance(agent, AcpAgent) and not {_AGENT, "agent", agent.name} & set(real)
+    return Replay(recording, tuple(real), is_replayed)
 
 
 def evals_of(files: Sequence[str]) -> list[EvalFile]:
@@ -309,7 +339,7 @@ def _check_names(runs: Sequence[EvalRun], extensions: Sequence[str]) -> None:
             raise HostError(f"--extension: neither a task nor an eval has an extension {name!r}; {hint}")
 
 
-def _run_recorder(runs: Sequence[EvalRun], record: str, replay: str) -> NoReturn:
+def _run_recorder(runs: Sequence[EvalRun], record: str, replay: str, real: Sequence[str]) -> NoReturn:
     """Replace this process by `ext-recorder run` with the same command line. Raises HostError.
 
     Evals and the agent files that they name are read by the recorder. The other programs are written to a file in the
@@ -323,6 +353,10 @@ def _run_recorder(runs: Sequence[EvalRun], record: str, replay: str) -> NoReturn
 
     if record and replay:
         raise HostError("expected one of --record and --replay, found both")
+    if real and not replay:
+        raise HostError("--real: expected --replay FOLDER with it; without a replay, all extensions run")
+    if replay and not os.path.isdir(replay):  # noqa: PTH112
+        raise HostError(f"{replay}: no recording; make one with --record {replay}")
     if record and (problems := [problem for run in runs for problem in run.check()]):
         raise FileError(problems)  # a replay does not require the programs
     programs = {name: argv for run in runs for name, argv in run.own_programs().items()}
@@ -340,6 +374,9 @@ def _run_recorder(runs: Sequence[EvalRun], record: str, replay: str) -> NoReturn
         os.environ[_PROGRAMS] = file.name
         words.append(f"--programs={file.name}")
         options += [f"--bind=ext-host={file.name}", f"--wrap={file.name}", *(f"--files={name}" for name in programs)]
+    options += [f"--real={name}" for name in real]
+    if replay:
+        os.environ[_REPLAY] = json.dumps([replay, *real])
     mode = "all" if record else "none"
     argv = [sys.executable, "-P", "-m", "ext_recorder", "run", "--mode", mode, *options, record or replay, "--", *words]
     sys.stdout.flush()
@@ -367,6 +404,8 @@ def perform(runs: Sequence[EvalRun]) -> tuple[list[EvalResult], int]:
     import signal
     import threading
 
+    from .reports import redactor_of
+
     if problems := [problem for run in runs for problem in run.check()]:
         failure = FileError(problems)
         if not all(problem.task for problem in problems):
@@ -390,8 +429,9 @@ def perform(runs: Sequence[EvalRun]) -> tuple[list[EvalResult], int]:
     finally:
         for number, handler in previous.items():
             signal.signal(number, handler)
+    redact = redactor_of(os.environ).redact_text
     for problem in (problem for result in results for problem in result.problems):
-        _report(problem)
+        _report(redact(problem))
     if received:
         return results, 128 + received[0]
     return results, 0 if all(result.status == "passed" for result in results) else EXIT_FAILED
@@ -399,33 +439,47 @@ def perform(runs: Sequence[EvalRun]) -> tuple[list[EvalResult], int]:
 
 def main(words: Sequence[str] | None = None) -> int:
     """Run a command line. Return its exit code."""
+    words = list(sys.argv[1:] if words is None else words) or ["--help"]
     try:
-        code = group.main(
-            list(sys.argv[1:] if words is None else words) or ["--help"], prog_name="ext-host", standalone_mode=False
-        )
+        code = group.main(list(words), prog_name="ext-host", standalone_mode=False)
     except HostError as failure:
-        _report(str(failure))
-        return EXIT_WRONG
+        return _fail(words, str(failure))
     except click.UsageError as wrong:
         program = wrong.ctx.command_path if wrong.ctx else "ext-host"
-        _report(f"{wrong.format_message()} See: {program} --help")
-        return EXIT_WRONG
+        return _fail(words, f"{wrong.format_message()} See: {program} --help")
     except (click.Abort, KeyboardInterrupt):
         return EXIT_INTERRUPTED
     except BrokenPipeError:  # `run | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         return EXIT_NO_READER
     except OSError as failure:
-        _report(f"{failure.filename}: {failure.strerror}" if failure.filename else str(failure))
-        return EXIT_WRONG
+        return _fail(words, f"{failure.filename}: {failure.strerror}" if failure.filename else str(failure))
     except Exception as failure:  # noqa: BLE001 - users get a message instead of a traceback
         trace = failure.__traceback__
         while trace and trace.tb_next:
             trace = trace.tb_next
         place = f" ({trace.tb_frame.f_code.co_filename}:{trace.tb_lineno})" if trace else ""
-        _report(f"internal error, please report it with this line: {type(failure).__name__}: {failure}{place}")
-        return EXIT_INTERNAL
+        text = f"internal error, please report it with this line: {type(failure).__name__}: {failure}{place}"
+        return _fail(words, text, EXIT_INTERNAL)
     return code if isinstance(code, int) else 0
+
+
+def _fail(words: Sequence[str], text: str, code: int = EXIT_WRONG) -> int:
+    """Report why there was no run, also in the reports of `run`: those of an earlier one would look like its result."""
+    _report(text)
+    if words[0] != "run":
+        return code
+    from .reports import as_json, is_report, junit, write_file
+
+    given = run_command.make_context(
+        "run", list(words[1:]), resilient_parsing=True, ignore_unknown_options=True, allow_extra_args=True
+    ).params
+    for name, form in (("junit", junit), ("json_file", as_json)):
+        path = given.get(name)
+        with suppress(HostError, OSError):
+            if path and (path == "-" or is_report(path)):
+                write_file(path, form([], error=text), os.environ)
+    return code
 
 
 def _report(text: str) -> None:

@@ -204,6 +204,11 @@ def agent_of(text: str, servers: Sequence[McpServer] = (), permissions: str = ""
     if kind not in {"acp", "kaiak"}:
         if not text.strip():
             raise HostError("--agent: expected a command, file:PATH or none, found an empty text")
+        if Path(text).is_file() and not shutil.which(text):
+            hint = "make it executable" if "/" in text else f"make it executable and use ./{text}"
+            raise HostError(
+                f"--agent: {text} is not a command; for an agent file, use file:{text}; for a program, {hint}"
+            )
         return CommandAgent(text)
     try:
         command = shlex.split(rest)

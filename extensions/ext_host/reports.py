@@ -1,7 +1,8 @@
 """Reports of a run: text with progress for people, JUnit XML and JSON for programs.
 
 The text of one task is never mixed with that of another: of tasks that run at the same time, the first one is printed
-at once, and the others when they have ended. Secrets of the environment are replaced in files, and what looks like one.
+at once, and the others when they have ended. Secrets of the environment are replaced everywhere, and what looks like
+one.
 """
 
 from __future__ import annotations
@@ -11,8 +12,9 @@ import sys
 import threading
 import time
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, NamedTuple
 
 from ext_sdk.core import __version__
 from ext_sdk.core.atomic import atomic_write
@@ -25,19 +27,20 @@ from ext_sdk.duration import Duration
 from .files import HostError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from xml.etree.ElementTree import Element
 
     from .runner import EvalResult, Event, TaskResult, TrialResult
     from .steps import StepResult
 
-VERDICTS = {"passed": "ok", "failed": "FAILED", "error": "ERROR", "cancelled": "STOPPED", "skipped": "skipped"}
+VERDICTS = {"passed": "ok", "failed": "FAILED", "error": "ERROR", "cancelled": "CANCELLED", "skipped": "skipped"}
 COLOURS = {"passed": "32", "failed": "31", "error": "31", "cancelled": "33", "skipped": "33"}  # of SGR
 _CLEAR = "\r\x1b[K"  # deletes the last line of a terminal
 FORMAT = 1  # of the JSON report
 OUTPUT_LINES = 5  # of an agent's output that the text has; the reports in files have all
 LINE_LENGTH = 300  # characters of these lines
 MOST_LINES = 10_000  # of a task that waits to be printed, and characters of the last line of an agent's output
+SECRET_LINE = 16  # characters of a line of a secret that is also replaced on its own
 TICK_SECONDS = 1.0  # between two updates of the progress on a terminal
 _INDENT = " " * 17
 
@@ -66,6 +69,43 @@ def task_name(task: TaskResult) -> str:
     return task.task.name or task.task.path.stem
 
 
+class Replay(NamedTuple):
+    """Source of the results of a run that is replayed.
+
+    Attributes:
+        recording: its folder.
+        real: extensions and agent that ran nevertheless.
+        agent: the results of the agent are those of the recording.
+    """
+
+    recording: str
+    real: tuple[str, ...] = ()
+    agent: bool = False
+
+    def has(self, step: StepResult) -> bool:
+        """Return True if the result of a step is that of the recording: the step was not performed."""
+        extension, dot, _ = step.name.partition(".")
+        return bool(dot) and extension not in self.real
+
+    def counts(self, results: Sequence[EvalResult]) -> dict[str, int]:
+        """Return the numbers of steps and runs of the agent, in all and from the recording."""
+        trials = [trial for result in results for task in result.tasks for trial in task.trials]
+        steps = [step for trial in trials for phase in trial.phases.values() for step in phase.steps]
+        agents = sum(trial.agent is not None for trial in trials)
+        return {
+            "steps": len(steps),
+            "replayedSteps": sum(map(self.has, steps)),
+            "agentRuns": agents,
+            "replayedAgentRuns": agents if self.agent else 0,
+        }
+
+    def text(self, results: Sequence[EvalResult]) -> str:
+        """Return what was not performed."""
+        steps, replayed, agents, same = self.counts(results).values()
+        runs = f", {same} of {counted(agents, 'run')} of the agent" if same else ""
+        return f"{replayed} of {counted(steps, 'step')}{runs}"
+
+
 class TextReport:
     """Text of a run: a line for each step, agent and task, followed by the reason of a failure, and a summary.
 
@@ -75,12 +115,21 @@ class TextReport:
         quiet: only tasks that did not pass, and the summary.
         terminal: `out` is a terminal, whose last line shows the progress.
         colour: verdicts are coloured.
+        redact: replaces secrets in a text.
     """
 
     def __init__(
-        self, out: IO[str], *, verbose: bool = False, quiet: bool = False, terminal: bool = False, colour: bool = False
+        self,
+        out: IO[str],
+        *,
+        verbose: bool = False,
+        quiet: bool = False,
+        terminal: bool = False,
+        colour: bool = False,
+        redact: Callable[[str], str] = str,
     ) -> None:
         self._out = out
+        self._redact = redact
         self._verbose = verbose
         self._quiet = quiet
         self._terminal = terminal
@@ -122,24 +171,35 @@ class TextReport:
             with self._lock:
                 self._draw()
 
-    def summary(self, results: Sequence[EvalResult]) -> None:
-        """Print the number of tasks by status, after the last event."""
+    def summary(self, results: Sequence[EvalResult], replay: Replay | None = None) -> None:
+        """Print the number of tasks by status, after the last event; which were skipped, and what was replayed."""
         self._over.set()
         statuses: Counter[str] = Counter(task.status for result in results for task in result.tasks)
         counts = ", ".join(f"{statuses[status]} {status}" for status in VERDICTS if statuses[status])
         duration = Duration(round(sum(result.seconds for result in results) * 10) * 100_000_000)
-        self._write([f"{counted(sum(statuses.values()), 'task')}: {counts} in {duration}"])
+        lines = [f"{counted(sum(statuses.values()), 'task')}: {counts} in {duration}"]
+        if skipped := skipped_tasks(results):
+            lines.append(f"skipped, not checked: {readable(', '.join(skipped))}")
+        if replay:
+            lines.append(f"replayed from {replay.recording}, not performed: {replay.text(results)}")
+            if replay.counts(results)["replayedSteps"]:
+                lines.append("replayed steps do not check the work of an agent; to perform those of NAME: --real NAME")
+        self._write(lines)
 
     def _lines(self, event: Event) -> Iterator[str]:
         if event.phase == "agent" and event.kind == "step" and (rest := self._partial.pop(event.number, "")):
-            yield f"{_INDENT}{readable(rest)}"
+            yield f"{_INDENT}{readable(self._redact(rest))}"
+        if event.kind != "agent_output":  # whose lines come in parts
+            event = replace(event, message=self._redact(event.message))
         if event.kind == "step" and event.step and not self._quiet:
-            for start, text in step_lines(event.step):
+            step = event.step
+            step = replace(step, message=self._redact(step.message), error=self._redact(step.error))
+            for start, text in step_lines(step):
                 yield f"{self._coloured(start, event.status)} {readable(text)}"
         elif event.kind == "agent_output" and self._verbose:
             *lines, rest = (self._partial.get(event.number, "") + event.message).split("\n")
             self._partial[event.number] = rest[-MOST_LINES:]
-            yield from (f"{_INDENT}{readable(line)}" for line in lines if line.strip())
+            yield from (f"{_INDENT}{readable(self._redact(line))}" for line in lines if line.strip())
         elif event.kind == "log" and (self._verbose or (event.phase == "agent" and not self._quiet)):
             yield readable(f"{event.phase:8} {event.level:7} {event.message}")
         elif event.kind == "trial_complete" and event.trials > 1 and not self._quiet:
@@ -190,6 +250,27 @@ class TextReport:
             self._out.flush()
 
 
+def skipped_tasks(results: Sequence[EvalResult]) -> list[str]:
+    """Return the names of skipped tasks."""
+    return [task_name(task) for result in results for task in result.tasks if task.status == "skipped"]
+
+
+def redactor_of(environ: Mapping[str, str]) -> Redactor:
+    """Return the redactor of all that is shown of a run.
+
+    Args:
+        environ: its values whose names or formats are those of secrets are replaced, also line by line.
+    """
+    secrets = secret_variables(environ)
+    redactor = Redactor(secrets, rules=True)
+    for name, value in secrets.items():
+        lines = value.splitlines() if "\n" in value else []
+        for line in (line.strip() for line in lines):
+            if len(line) >= SECRET_LINE:
+                redactor.add(name, line)
+    return redactor
+
+
 # --- Files -----------------------------------------------------------------------------------------------------------
 
 
@@ -204,14 +285,38 @@ def check_file(path: str) -> None:
         raise HostError(f"cannot write the report {path}: it is a folder")
 
 
+def prepare_files(junit_file: str, json_file: str) -> None:
+    """Check the files of reports, and remove old ones, which must not look like those of a run that is then killed.
+
+    Raises:
+        HostError: a report cannot be written, or both have the same file.
+    """
+    if junit_file and json_file and Path(junit_file).resolve() == Path(json_file).resolve():
+        raise HostError(f"expected two files for --junit and --json, found {junit_file} for both")
+    for path in filter(None, (junit_file, json_file)):
+        check_file(path)
+        if path != "-" and is_report(path):
+            Path(path).unlink(missing_ok=True)
+
+
+def is_report(path: str) -> bool:
+    """Return True if a path is that of a report of ext-host, or of no file yet: not of a file by mistake."""
+    target = Path(path)
+    if not target.is_file():
+        return not target.exists()
+    with target.open("rb") as file:
+        start = file.read(200)
+    return b"ext-host" in start and (b"<testsuites" in start or b'"generator"' in start)
+
+
 def write_file(path: str, data: bytes, environ: Mapping[str, str]) -> None:
     """Write a report without secrets; a regular file appears complete, or not at all. Raises HostError.
 
     Args:
         path: `-` for standard output.
-        environ: its values whose names or formats are those of secrets are replaced.
+        environ: its secrets are replaced, see redactor_of.
     """
-    data = Redactor(secret_variables(environ), rules=True).redact(data)
+    data = redactor_of(environ).redact(data)
     target = Path(path)
     try:
         if path == "-":
@@ -231,8 +336,12 @@ _TAGS = {"failed": "failure", "error": "error", "cancelled": "error", "skipped":
 _PHASES = ("setup", "agent", "verify", "cleanup")
 
 
-def junit(results: Sequence[EvalResult]) -> bytes:
-    """Return results as JUnit XML: a suite for each eval, and a case for each run of each task."""
+def junit(results: Sequence[EvalResult], replay: Replay | None = None, error: str = "") -> bytes:
+    """Return results as JUnit XML: a suite for each eval, and a case for each run of each task.
+
+    Args:
+        error: why there are no results: a suite with one case, which has this error.
+    """
     from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
     root = Element("testsuites", {"name": "ext-host"})
@@ -242,6 +351,9 @@ def junit(results: Sequence[EvalResult]) -> bytes:
         suite = SubElement(root, "testsuite", {"name": name})
         properties = SubElement(suite, "properties")
         SubElement(properties, "property", {"name": "agent", "value": readable(result.agent)})
+        if replay:
+            SubElement(properties, "property", {"name": "recording", "value": readable(replay.recording)})
+            SubElement(properties, "property", {"name": "replayed", "value": replay.text([result])})
         counts: Counter[str] = Counter()
         for task in result.tasks:
             for number, trial in enumerate(task.trials or (None,), 1):
@@ -266,6 +378,13 @@ def junit(results: Sequence[EvalResult]) -> bytes:
             SubElement(suite, "system-err").text = readable("\n".join(result.problems))
         _set_counts(suite, counts, result.seconds)
         total += counts
+    if error:
+        suite = SubElement(root, "testsuite", {"name": "ext-host"})
+        case = SubElement(suite, "testcase", {"classname": "ext-host", "name": "ext-host run", "time": "0.000"})
+        message = readable(error.splitlines()[0])
+        SubElement(case, "error", {"message": message, "type": "error"}).text = readable(error)
+        total = Counter({"tests": 1, "error": 1})
+        _set_counts(suite, total, 0.0)
     _set_counts(root, total, sum(result.seconds for result in results))
     del root.attrib["skipped"]  # which the schema of Jenkins allows for suites only
     indent(root)
@@ -289,12 +408,19 @@ def _trial_lines(trial: TrialResult) -> Iterator[str]:
             yield from (f"{start} {text}" for step in trial.phases[phase].steps for start, text in step_lines(step))
 
 
-def as_json(results: Sequence[EvalResult]) -> bytes:
-    """Return results as JSON; docs/host.md describes its members."""
+def as_json(results: Sequence[EvalResult], replay: Replay | None = None, error: str = "") -> bytes:
+    """Return results as JSON; docs/host.md describes its members.
+
+    Args:
+        error: why there are no results.
+    """
     report = {
         "format": FORMAT,
         "generator": f"ext-host {__version__}",
-        "status": "passed" if all(result.status == "passed" for result in results) else "failed",
+        "status": "error" if error else "passed" if all(result.status == "passed" for result in results) else "failed",
+        "error": error,
+        "skipped": skipped_tasks(results),
+        "replay": replay and {"recording": replay.recording, "real": list(replay.real), **replay.counts(results)},
         "seconds": round(sum(result.seconds for result in results), 3),
         "evals": [
             {
@@ -339,6 +465,7 @@ def as_json(results: Sequence[EvalResult]) -> bytes:
                                                 "message": step.message,
                                                 "error": step.error,
                                                 "outputs": dict(step.outputs),
+                                                "replayed": bool(replay and replay.has(step)),
                                                 "seconds": round(step.seconds, 3),
                                             }
                                             for step in phase.steps

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import os
+import re
 import signal
 import subprocess
 import sys
 from typing import TYPE_CHECKING
+from xml.etree import ElementTree as ET
 
 import pytest
 
+from ext_host.__main__ import main
 from tests.support.host_tasks import Tasks
 from tests.support.process_tracker import ProcessTracker
 
@@ -138,6 +142,101 @@ def test_the_exit_code_and_one_line_report_what_happened(
     assert (found, bool(out)) == (code, code < 2)
     assert text in errors
     assert errors.count("\n") == bool(text)
+
+
+def test_a_replay_says_what_it_does_not_perform_and_a_failed_recording_what_it_replaces(tasks: Tasks) -> None:
+    path = tasks.task("verify: [{x.ok: {}}, {script: {inline: 'true'}}]")
+    words = (path, "--agent", "echo done")
+    assert run(tasks, *words, "--record=rec")[0] == 0
+    tasks.extension.write_text(tasks.extension.read_text().replace('"success": True', '"success": False'))
+    code, out, _ = run(tasks, *words, "--replay=rec", "--json=r.json", "--junit=r.xml")
+    assert code == 0
+    assert "replayed from rec, not performed: 1 of 2 steps" in out
+    report = json.loads((tasks.folder / "r.json").read_text())
+    counts = {"steps": 2, "replayedSteps": 1, "agentRuns": 1, "replayedAgentRuns": 0}
+    assert report["replay"] == {"recording": "rec", "real": [], **counts}
+    (trial,) = report["evals"][0]["tasks"][0]["runs"]
+    assert [step["replayed"] for step in trial["phases"]["verify"]["steps"]] == [True, False]
+    named = {each.get("name"): each.get("value") for each in ET.parse(tasks.folder / "r.xml").iter("property")}
+    assert named["replayed"] == "1 of 2 steps"
+    code, out, _ = run(tasks, *words, "--replay=rec", "--real=x")
+    assert (code, "not performed: 0 of 2 steps" in out) == (1, True)
+    code, _, errors = run(tasks, *words, "--record=rec")
+    assert code == 1
+    assert re.search(r"this run ended with 1, and replaces one of \S+Z that ended with 0", errors)
+
+
+def test_the_text_of_a_run_has_no_secrets(tasks: Tasks, monkeypatch: pytest.MonkeyPatch) -> None:
+    secret, lines = "correct-horse-battery", ("first-line-of-the-key", "second-line-of-the-key")
+    monkeypatch.setenv("API_TOKEN", secret)
+    monkeypatch.setenv("DEPLOY_KEY", "\n".join(lines))
+    tasks.extension.write_text(
+        tasks.extension.read_text()
+        .replace('"very bad"', 'os.environ["API_TOKEN"]')
+        .replace('"bad"', '"x" * 290 + ": " + os.environ["API_TOKEN"]')
+    )
+    path = tasks.task("verify: [{x.fail: {}}, {script: {inline: 'echo $API_TOKEN; exit 1'}}]")
+    agent = (
+        'printf "%0280d " 0; for part in correct -horse; do printf %s "$part"; done; echo -battery; echo "$DEPLOY_KEY"'
+    )
+    for more in ("exit 0", "exit 1"):
+        code, out, errors = run(tasks, path, "-v", "--agent", f"{agent}; {more}")
+        assert code == 1
+        assert "[redacted:env.API_TOKEN#" in out
+        assert "[redacted:env.DEPLOY_KEY#" in out
+        for text in ("correct-h", *lines):
+            assert text not in out + errors
+
+
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        (("good.yaml", "--no-such-option", "--agent=none"), "No such option"),
+        (("good.yaml", "--agent=none", "--task-timeout=5"), "a unit is missing"),
+        (("none.yaml", "--agent=none"), "cannot read this file"),
+        (("good.yaml",), "no agent"),
+        (("good.yaml", "--agent=good.yaml"), "use file:good.yaml"),
+        (("good.yaml", "--agent=none", "--real=x"), "expected --replay FOLDER"),
+        (("good.yaml", "--agent=none", "--replay=none"), "none: no recording; make one with --record none"),
+    ],
+)
+def test_a_run_that_does_not_begin_leaves_no_report_of_an_earlier_one(
+    tasks: Tasks, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], text: str
+) -> None:
+    monkeypatch.chdir(tasks.folder)
+    tasks.task("verify: [{script: {inline: 'true'}}]", "good")
+    reports = ("--junit=r.xml", "--json=r.json")
+    assert main(["run", "good.yaml", "--agent=none", "--extension=x=true", *reports]) == 0
+    assert main(["run", *words, *reports]) == 2
+    report = json.loads((tasks.folder / "r.json").read_text())
+    assert (report["status"], report["evals"]) == ("error", [])
+    assert text in report["error"]
+    root = ET.parse(tasks.folder / "r.xml").getroot()
+    assert (root.get("tests"), root.get("errors")) == ("1", "1")
+    assert text in str(root.findtext("testsuite/testcase/error"))
+
+
+def test_a_file_that_is_no_report_is_not_replaced_by_an_error(
+    tasks: Tasks, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tasks.folder)
+    before = tasks.task("verify: [{x.ok: {}}]").read_text()
+    assert main(["run", "--agent=none", "--junit", "task.yaml"]) == 2
+    assert (tasks.folder / "task.yaml").read_text() == before
+    assert main(["run", "task.yaml", "--agent=none", "--junit=a/../r", "--json=r"]) == 2
+    assert "expected two files for --junit and --json" in capsys.readouterr().err
+
+
+def test_skipped_tasks_are_named_and_a_run_of_only_such_tasks_fails(tasks: Tasks) -> None:
+    tasks.task("verify: [{x.ok: {}}]", "good")
+    tasks.task("verify: [{llmJudge: {contains: x}}]", "model")
+    words = ("--agent=none", "--skip-unsupported", "--json=r.json")
+    for files, expected, status in ((("good.yaml", "model.yaml"), 0, "passed"), (("model.yaml",), 1, "failed")):
+        code, out, errors = run(tasks, *files, *words)
+        assert code == expected, errors
+        assert "\nskipped, not checked: model\n" in out
+        report = json.loads((tasks.folder / "r.json").read_text())
+        assert (report["status"], report["skipped"]) == (status, ["model"])
 
 
 def test_extensions_share_values_and_a_server_of_the_agent_runs_until_the_cleanup(
