@@ -144,7 +144,17 @@ def _run_protocol(load: Callable[[], Definition], serving: Serving, prepared: st
             from .server.mcp import build_tools
 
             content = build_tools(definition := load())
-        tools = read_tools(content, serving)
+        try:
+            tools = read_tools(content, serving)
+        except ServingError as error:
+            if definition is None:
+                from .server.mcp import build_tools
+
+                read_tools(build_tools(load()), serving)
+                text = f"{error}; {file} is stale, the extension has it: run `ext-sdk prepare {target}`"
+                raise ServingError(text) from error
+            raise
+        tools.target = "" if definition else target
         if (notice := tools.notice()) and serving.protocol != "gassist":  # whose engine reads stderr as messages
             os.write(2, f"ext-{tools.name}: {notice}\n".encode())
         received, eof, answered = b"", False, False

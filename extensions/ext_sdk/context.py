@@ -176,7 +176,13 @@ class Artifacts:
         self._directory = Path(directory).absolute() if directory else None
         self._name = name
         self._count = 0
+        self._names: set[str] = set()
         self._lock = threading.Lock()
+
+    def directory_of(self, path: str) -> Path | None:
+        """Return the directory if a file in it was created here, else None: other processes may use it, too."""
+        file = Path(path)
+        return self._directory if file.parent == self._directory and file.name in self._names else None
 
     def new(self, name: str) -> Path:
         """Create an empty file; `name` is the end of its name, such as `stdout.txt`. Raises OSError."""
@@ -194,6 +200,7 @@ class Artifacts:
                     path.touch(mode=0o600, exist_ok=False)
                 except FileExistsError:  # created by another process in the same directory
                     continue
+                self._names.add(path.name)
                 return path
 
 
@@ -435,6 +442,10 @@ class Context(Generic[ConfigType_co]):
         if expansion.problem:
             raise expansion.problem
         return filled
+
+    def directory_of_artifact(self, path: str) -> Path | None:
+        """Return the directory of an artifact of this session; None for the path of another file."""
+        return self._artifacts.directory_of(path)
 
     def artifact(self, name: str) -> Path:
         """Create an empty, private file for a text that is too long for a response. Raises OSError."""

@@ -86,6 +86,12 @@ def workdir_for(context: Context, path: str) -> Workdir:
     return Workdir(context.workdir)
 
 
+def readable_for(context: Context, path: str) -> Workdir:
+    """Return the directory that a path to read is in: that of an artifact of this session, else see `workdir_for`."""
+    artifacts = context.directory_of_artifact(path)
+    return Workdir(artifacts) if artifacts else workdir_for(context, path)
+
+
 def permissions_text(mode: int) -> str:
     """Return permissions as four octal digits."""
     return f"{stat.S_IMODE(mode):04o}"

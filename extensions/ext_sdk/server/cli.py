@@ -26,7 +26,7 @@ from ext_sdk.core.wire.errors import MessageError, RpcError
 from ext_sdk.core.wire.json_codec import dumps, loads
 
 from .gevals import GevalsAdapter
-from .line_limit import printable
+from .line_limit import dumps_without_secrets, printable
 from .manifest import build_manifest
 from .mcp import build_tools
 from .schema import branches_of, params_schema, properties_of
@@ -109,7 +109,7 @@ def _run(
     if chosen.command == "call":
         return _call(extension, chosen, config)
     if chosen.command == "export":
-        return _export(extension, chosen)
+        return _export(extension, chosen, config)
     redactor = Redactor(secret_variables(os.environ))
     return Server(extension, Stdio.claim(), redactor, GevalsAdapter, config).run(InitialIO())
 
@@ -281,7 +281,7 @@ EXPORTS = {"gassist": "gassist", "pi": "pi"}
 RECORD = ".exported.json"  # of the files of an export: the SHA-256 of each text, by name
 
 
-def _export(extension: Definition, chosen: argparse.Namespace) -> int:
+def _export(extension: Definition, chosen: argparse.Namespace, config: object) -> int:
     command = [*own_command(), "serve", "--protocol", chosen.protocol]
     for name in ("allow", "deny"):
         command += [f"--{name}={text}" for text in getattr(chosen, name)]
@@ -294,11 +294,15 @@ def _export(extension: Definition, chosen: argparse.Namespace) -> int:
         tools.select(Serving(chosen.protocol, allow=chosen.allow, deny=chosen.deny))
         path = Path(os.path.abspath(folder))  # noqa: PTH100
         texts: dict[str, str] = exporter.exported(extension, tools, command, path)
-        written = write_export(folder, texts)
+        written = write_export(folder, texts, private=bool(chosen.config))
     except (ServingError, ValueError) as error:
         raise _UsageError(f"export: {error}") from error
     except OSError as error:
         raise _UsageError(f"export: {error.filename or folder}: {error.strerror}") from error
+    if chosen.config and dumps(config) != dumps_without_secrets(config):
+        advice = "; name a variable in passEnv instead" if hasattr(extension.config_type, "pass_env") else ""
+        text = f"a file in {folder} has a value of --config that looks secret in clear, readable only by you{advice}"
+        print(f"ext-{extension.name}: export: warning: {text}", file=sys.stderr)
     for name in texts:
         print(f"{folder / name}: {'written' if name in written else 'unchanged'}")
     return 0
@@ -320,11 +324,12 @@ def own_command() -> list[str]:
     return [sys.executable, os.path.abspath(path)]  # noqa: PTH100
 
 
-def write_export(folder: Path, texts: Mapping[str, str]) -> list[str]:
+def write_export(folder: Path, texts: Mapping[str, str], *, private: bool = False) -> list[str]:
     """Write the files of an export, and return the names of those that were written; others had their text already.
 
     Args:
         texts: by name; see EXPORTS.
+        private: only this user may read them.
 
     Raises:
         _UsageError: a file exists that no export has written, or that was changed since.
@@ -351,8 +356,10 @@ def write_export(folder: Path, texts: Mapping[str, str]) -> list[str]:
     written = [name for name in texts if present.get(name) != wanted[name]]
     for name in written:
         mode = 0o755 if texts[name].startswith("#!") else 0o644
-        with atomic_write(str(folder / name), mode=mode) as file:
+        with atomic_write(str(folder / name), mode=mode & 0o700 if private else mode) as file:
             file.write(texts[name].encode())
+    for name in texts if private else ():  # one that was written before, and is unchanged
+        (folder / name).chmod((folder / name).stat().st_mode & 0o700)
     for name in present.keys() - texts.keys():  # of a previous version
         if present[name] == hashes[name]:
             (folder / name).unlink()

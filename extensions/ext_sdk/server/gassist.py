@@ -20,7 +20,7 @@ from ext_sdk.core.wire.json_codec import dumps, loads
 from ext_sdk.core.wire.jsonrpc import Notification, encode
 from ext_sdk.result import InvalidArgs
 
-from .line_limit import printable, readable
+from .line_limit import dumps_without_secrets, printable, readable
 from .server import Adapter
 from .serving import GASSIST_VERSION, gassist_functions, gassist_result
 from .session import shown
@@ -61,12 +61,14 @@ class Pending(NamedTuple):
         params: those of Server.execute; `args` is an object.
         argument: the argument whose value is the reply; "" if the user has to confirm the call.
         type: type of its value.
+        request: end of the question for its value.
     """
 
     function: str
     params: dict[str, object]
     argument: str = ""
     type: str = ""
+    request: str = ""
 
 
 class GAssistAdapter(Adapter):
@@ -86,6 +88,7 @@ class GAssistAdapter(Adapter):
         self._functions = gassist_functions(tools.name, tools.effects)
         self._workdir = os.path.abspath(serving.workdir or ".")  # noqa: PTH100
         self._pending: Pending | None = None
+        self._dropped = ""  # function whose question the last `execute` has dropped
         self._answered = False  # `initialize` was, before the server started
         self._compare: Callable[[], str] | None = None
         self._shut_down = False
@@ -147,7 +150,10 @@ class GAssistAdapter(Adapter):
         if not isinstance(id, (int, str)):  # else `complete` could not name the request
             text = f"execute: expected an id that is a whole number or a string, found {shown(id)}"
             raise RpcError(gevals_spec.INVALID_REQUEST, text)
-        self._pending = None
+        self._dropped, self._pending = self._pending.function if self._pending else "", None
+        if self._dropped:  # not as its `error`: the emulator would end the new call
+            text = f"warning: {self._dropped} was not run: another call began before the reply\n"
+            self.server.write(_notification("stream", {"request_id": id, "data": text}))
         try:
             function, arguments = params.get("function"), params.get("arguments")
             if not isinstance(function, str):
@@ -158,8 +164,10 @@ class GAssistAdapter(Adapter):
                 raise RpcError(gevals_spec.METHOD_NOT_FOUND, self._tools.refusal(operation))
             if operation not in self._tools.lines:
                 served = [name for name, of in self._functions.items() if of in self._tools.lines]
-                text = f"unknown function: {function[:LONGEST_NAME]}; {suggest(function, served)}"
+                live = gassist_functions(self._tools.name, self.server.extension.operations)
+                text = self._tools.unknown(function, {*live, *live.values()}, served, "function")
                 raise RpcError(gevals_spec.METHOD_NOT_FOUND, text)
+            self._tools.check(self.server.extension.operations[operation])
             context = {"workdir": self._workdir}
             args = {} if arguments is None else arguments
             self._begin(id, Pending(function, {"operation": operation, "args": args, "context": context}))
@@ -184,15 +192,16 @@ class GAssistAdapter(Adapter):
             if missing is None or error.code != gevals_spec.INVALID_PARAMS:
                 raise
             name, schema = missing
-            self._pending = Pending(call.function, call.params, name, str(schema["type"]))
             described = f" ({str(schema['description']).partition('. ')[0]})" if "description" in schema else ""
-            question = f"{error.message}. Reply with the value of {name}{described}, or cancel."
+            request = f". Reply with the value of {name}{described}, or cancel."
+            self._pending = Pending(call.function, call.params, name, str(schema["type"]), request)
+            question = error.message + request
         else:
             if isinstance(prepared.args, InvalidArgs):  # it fails without being called
                 self.server.execute(id, call.params)
                 return
             self._pending = call
-            effect = f"{call.function} {dumps(call.params['args'])} can change or delete data."
+            effect = f"{call.function} {dumps_without_secrets(call.params['args'])} can change or delete data."
             question = f"{effect} Reply yes to run it; any other reply cancels it."
         self.server.write(self._complete(id, success=True, data=question, keep_session=True))
 
@@ -202,9 +211,12 @@ class GAssistAdapter(Adapter):
             text = f"input: content: expected a string, found {shown(content)}"
             raise RpcError(gevals_spec.INVALID_PARAMS, text)
         if pending is None or not isinstance(id, (int, str)):
-            text = "input: expected no input: no call waits for a reply, because no result had keep_session: true"
+            reason = "no call waits for a reply, because no result had keep_session: true"
+            if self._dropped:
+                reason = f"{self._dropped} was not run, because another call began before the reply; execute it again"
+            text = f"input: expected no input: {reason}"
             raise RpcError(gevals_spec.INVALID_REQUEST, text)
-        self._pending = None
+        self._pending, self._dropped = None, ""
         self._respond(id, {"acknowledged": True})
         reply = content.strip().rstrip(".!").lower()
         if reply in CANCELLED if pending.argument else reply not in CONFIRMED:
@@ -222,7 +234,12 @@ class GAssistAdapter(Adapter):
         try:
             self._begin(id, call, confirmed=not pending.argument)
         except RpcError as error:
-            self.server.write(self._failed(id, error))
+            named = pending.argument and re.search(rf": {re.escape(pending.argument)}\b", error.message)
+            if not named or error.code != gevals_spec.INVALID_PARAMS:
+                self.server.write(self._failed(id, error))
+                return
+            self._pending = pending
+            self.server.write(self._complete(id, success=True, data=error.message + pending.request, keep_session=True))
 
     def _shutdown(self, id: Id, _: Mapping[str, object]) -> None:
         server = self.server
@@ -304,7 +321,7 @@ overwritten.
 | file | purpose |
 |---|---|
 | `manifest.json` | the functions of the plugin |
-| `launch` | starts the plugin: `{command}` |
+| `launch` | starts the plugin: `{shown}` |
 | `plugin.log` | errors of the program, written when it runs |
 | `workdir` | the working directory of the operations, created at the first start |
 
@@ -361,6 +378,7 @@ def exported(extension: Definition, tools: Tools, command: Sequence[str], folder
         "program": program,
         "description": str(manifest["description"]),
         "command": shlex.join(command),
+        "shown": shlex.join("--config=…" if word.startswith("--config=") else word for word in command),
         "function": functions[0]["name"],
         "functions": "\n".join(rows),
     }

@@ -11,12 +11,13 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from ext_sdk.core.gevals_spec import INTERNAL_ERROR, LOG
+from ext_sdk.core.redaction.redactor import Redactor
+from ext_sdk.core.redaction.secret_names import looks_secret, words
 from ext_sdk.core.wire.errors import Id, RpcError
 from ext_sdk.core.wire.json_codec import dumps, is_too_deep, loads
 from ext_sdk.core.wire.jsonrpc import ErrorResponse, Notification, Response, encode
 
 if TYPE_CHECKING:
-    from ext_sdk.core.redaction.redactor import Redactor
     from ext_sdk.result import Result
 
 LINE_LIMIT_BYTES = 65_535  # without the line feed
@@ -35,6 +36,18 @@ SpillToFile = Callable[[str, str], str]
 def printable(text: str) -> str:
     """Return the text with control characters escaped: a program's output must not control a terminal."""
     return _CONTROL.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
+
+
+def dumps_without_secrets(value: object) -> str:
+    """Return a value as JSON with placeholders for all that looks secret: by its form, or by the name of its member."""
+
+    def named(value: object) -> object:
+        if isinstance(value, dict):
+            secret = {name for name in value if looks_secret(name) or words(name)[:1] == ["secret"]}
+            return {name: "[redacted]" if name in secret else named(member) for name, member in value.items()}
+        return [named(item) for item in value] if isinstance(value, list) else value
+
+    return Redactor(rules=True).redact_text(dumps(named(value)))
 
 
 class LineLimiter:

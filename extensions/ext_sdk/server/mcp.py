@@ -250,10 +250,30 @@ class McpAdapter(Adapter):
     def response(self, response: Response | ErrorResponse) -> None:
         if response.id == f"roots-{self._roots_id}" and self.deadline != NEVER:
             result = response.result if isinstance(response, Response) else None
-            self._workdir = _first_root(result) or self._start
+            self._workdir = self._root(result, response.error.message if isinstance(response, ErrorResponse) else "")
             self._stop_waiting()
 
+    def _root(self, result: object, refusal: str = "") -> str:
+        """Return the first root of the client; without a usable one, warn unless it listed none, and return the start.
+
+        Args:
+            result: of `roots/list`.
+            refusal: message of the error response in place of the result.
+        """
+        if root := _first_root(result):
+            return root
+        if not (isinstance(result, dict) and result.get("roots") == []):
+            reason = (
+                f"refused to list its roots: {refusal[:LONGEST_NAME]}" if refusal else "listed no file URI as a root"
+            )
+            self._warn_of_roots(reason, self._start)
+        return self._start
+
+    def _warn_of_roots(self, reason: str, folder: str) -> None:
+        self.server.warn(f"the client {reason}; relative paths start at {folder} (--workdir DIR sets another folder)")
+
     def expired(self) -> None:
+        self._warn_of_roots(f"did not list its roots within {ROOTS_SECONDS:g} s", self._workdir)
         self._stop_waiting()
 
     def end_of_input(self) -> None:
@@ -325,7 +345,9 @@ class McpAdapter(Adapter):
         if not isinstance(name, str):
             raise RpcError(INVALID_PARAMS, f"name: expected the name of a tool, found {shown(name)}")
         if name not in self._tools.lines:
-            raise RpcError(INVALID_PARAMS, self._tools.refusal(name))
+            raise RpcError(INVALID_PARAMS, self._tools.refusal(name, self.server.extension.operations))
+        if live := self.server.extension.operations.get(name):
+            self._tools.check(live)
         if arguments is not None and not isinstance(arguments, dict):
             raise RpcError(INVALID_PARAMS, f"arguments: expected an object, found {shown(arguments)}")
         if (workdir := self._workdir_of(request, params, meta, payload)) is None:
@@ -360,7 +382,7 @@ class McpAdapter(Adapter):
         if not isinstance(capabilities, dict) or not isinstance(capabilities.get("roots"), dict):
             return self._start
         if isinstance(responses, dict) and "roots" in responses:
-            return _first_root(responses["roots"]) or self._start
+            return self._root(responses["roots"])
         requests: dict[str, object] = {"roots": {"method": "roots/list", "params": {}}}  # the SDK for Go reads `params`
         self._write_result(request.id, {"resultType": "input_required", "inputRequests": requests}, modern=True)
         return None

@@ -180,6 +180,7 @@ class PiAdapter(Adapter):
                 _refuse(self._refusal(name), gevals_spec.METHOD_NOT_FOUND)
             if "input" not in fields:
                 _refuse("payload.input: expected an object, found nothing")
+            self._tools.check(self.server.extension.operations[operation])
             call = {"operation": operation, "args": fields["input"], "context": self._place(fields)}
             self.server.execute(call_id, call, references=references)
         except RpcError as error:
@@ -207,6 +208,7 @@ class PiAdapter(Adapter):
                 self.server.write(self._ended_call(key, self._description(operation), {}, is_error=False))
                 return
             args = _arguments(operation, words[1]) if len(words) > 1 else given
+            self._tools.check(self.server.extension.operations[operation])
             call = {"operation": operation, "args": args, "context": self._place(fields)}
             self.server.execute(key, call, references=references)
         except RpcError as error:
@@ -267,7 +269,8 @@ class PiAdapter(Adapter):
         if operation in self._tools.effects or operation in self._tools.aliases:
             return self._tools.refusal(operation)
         known = self._names if name.startswith(self._tools.name) else self._tools.lines
-        return f"unknown tool: {name[:LONGEST_NAME]}; {suggest(name, known)}"
+        live = self.server.extension.operations
+        return self._tools.unknown(name, {*live, *(f"{self._tools.name}-{each}" for each in live)}, known)
 
     def _list(self) -> str:
         """Return the operations as text."""

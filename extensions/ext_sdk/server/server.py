@@ -453,6 +453,14 @@ class Server:
 
         self.extension.warm_up(warn if compare else None)
 
+    def warn(self, text: str) -> None:
+        """Write a warning to stderr, and log it with the next call."""
+        if text not in self._warnings:
+            self._warnings.append(text)
+        line = f"ext-{self.extension.name}: warning: {self.limiter.text(text)}\n"
+        with suppress(OSError):  # stderr was closed
+            os.write(2, line.encode("utf-8", "backslashreplace"))
+
     def execute(self, id: Id, params: object, *, references: bool = True) -> None:
         """Begin a call; the adapter encodes its result.
 

@@ -7,15 +7,17 @@ from these data, and the rest is imported while it reads.
 
 from __future__ import annotations
 
-from ext_sdk.core.text import suggest
-from ext_sdk.core.wire.errors import MessageError
+from ext_sdk.core.gevals_spec import INVALID_PARAMS
+from ext_sdk.core.text import LONGEST_NAME, suggest
+from ext_sdk.core.wire.errors import MessageError, RpcError
 from ext_sdk.core.wire.json_codec import loads, quote, scan
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 
     from ext_sdk.core.wire.jsonrpc import Request
+    from ext_sdk.operation import Operation
 
     from .server import Adapter, Server
 
@@ -109,6 +111,7 @@ class Tools:
         withheld: names of operations that are only served if they are allowed.
         denied: names of operations that `--deny` excludes.
         aliases: other names of operations, which are not tools.
+        target: the Extension as `package.module:name`, if the tools were prepared; "" if they were built.
     """
 
     def __init__(self, content: bytes) -> None:
@@ -122,6 +125,8 @@ class Tools:
         self.lines = dict(zip(self.effects, lines, strict=True))
         self.withheld: list[str] = []
         self.denied: list[str] = []
+        self.target = ""
+        self._allow: Sequence[str] = ()
 
     def select(self, serving: Serving) -> None:
         """Keep the tools that are served.
@@ -133,6 +138,7 @@ class Tools:
         Raises:
             ServingError: a pattern matches no operation, or no operation is left.
         """
+        self._allow = serving.allow
         for option, patterns in (("--allow", serving.allow), ("--deny", serving.deny)):
             for pattern in patterns:
                 if not any(matches(name, pattern) for name in self.effects):
@@ -165,15 +171,41 @@ class Tools:
             parts.append(f"not served because of --deny: {', '.join(self.denied)}")
         return "; ".join(parts)
 
-    def refusal(self, name: str) -> str:
-        """Return why a tool that is not served is refused, and the remedy."""
+    def check(self, operation: Operation) -> None:
+        """Check that an operation that may destroy something is not served because its prepared tool is stale.
+
+        Raises:
+            RpcError: INVALID_PARAMS if `--allow` does not name it, and the prepared tool has another effect.
+        """
+        name = operation.name
+        allowed = self.effects[name] == DESTRUCTIVE or any(matches(name, pattern) for pattern in self._allow)
+        if operation.destructive and not allowed:
+            text = f"{name} was not run: it may destroy something, but was prepared as {self.effects[name]}"
+            raise RpcError(INVALID_PARAMS, f"{text}; {self._prepare()}, or start the server with --allow {name}")
+
+    def _prepare(self) -> str:
+        return f"run `ext-sdk prepare {self.target or 'PACKAGE.MODULE:NAME'}`"
+
+    def unknown(self, name: str, live: Container[str], known: Iterable[str], kind: str = "tool") -> str:
+        """Return why an unknown tool is refused, and the remedy.
+
+        Args:
+            live: the names in the extension, which may be newer than the prepared tools.
+            known: the names that are served.
+            kind: term of the protocol.
+        """
+        stale = f"the extension has it, but its prepared {kind}s are stale: {self._prepare()}"
+        return f"unknown {kind}: {name[:LONGEST_NAME]}; {stale if name in live else suggest(name, known)}"
+
+    def refusal(self, name: str, live: Container[str] = ()) -> str:
+        """Return why a tool that is not served is refused, and the remedy; `live`: see `unknown`."""
         if name in self.withheld:
             return f"{name} is not served, because it may destroy something; start the server with --allow {name}"
         if name in self.denied:
             return f"{name} is not served, because --deny excludes it; start the server without that option"
         if name in self.aliases:
             return f"unknown tool: {name}; use {self.aliases[name]}"
-        return f"unknown tool: {name[:80]}; {suggest(name, self.lines)}"
+        return self.unknown(name, live, self.lines)
 
 
 def read_tools(content: bytes, serving: Serving) -> Tools:

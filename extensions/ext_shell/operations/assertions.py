@@ -32,7 +32,7 @@ from ext_sdk.expect.check import failures
 from ext_sdk.files import kind_of, os_errors
 from ext_sdk.polling import attempts_until, exponential
 from ext_shell.expectations import AssertFile, check_matching, withhold_streams
-from ext_shell.files import CHUNK, FilePath, check_time, permissions_text, workdir_for
+from ext_shell.files import CHUNK, FilePath, check_time, permissions_text, readable_for, workdir_for
 from ext_shell.result import WITHHELD, LineCapture, capture_texts
 
 if TYPE_CHECKING:
@@ -121,7 +121,7 @@ def assert_file(args: AssertFile, context: ext_sdk.Context) -> ext_sdk.Result:
 
     With `glob`, check all files that match a pattern.
     """
-    workdir = workdir_for(context, args.path or args.glob)
+    workdir = readable_for(context, args.path or args.glob)
     with expect.Searcher() as searcher:
         deadline = context.deadline.limit(0) if isinstance(args.timeout, UnsetType) else context.deadline
         checks: list[expect.Check] = []

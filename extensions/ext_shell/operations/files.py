@@ -30,6 +30,7 @@ from ext_shell.files import (
     is_directory,
     matching_paths,
     permissions_text,
+    readable_for,
     workdir_for,
 )
 
@@ -111,7 +112,7 @@ def read_file(args: ReadFile, context: ext_sdk.Context) -> ext_sdk.Result:
 
     Content that does not fit in a response is shortened; the output `contentFile` is the path of a file with all of it.
     """
-    workdir = workdir_for(context, args.path)
+    workdir = readable_for(context, args.path)
     with os_errors("read", args.path):
         data = workdir.read(args.path, limit=args.max_size, advice="raise `maxSize`")
         mode = workdir.stat(args.path).st_mode

@@ -15,6 +15,7 @@ import pytest
 from ext_recorder.conformance.peer import ChildUnderTest
 from ext_recorder.conformance.protocol_clauses import clauses_of, run_conversation
 from ext_recorder.protocols.dialect import DIALECTS
+from ext_sdk.server.line_limit import dumps_without_secrets
 from tests.support.host import PATIENCE_S, PROBE, MessageHost, request
 
 if TYPE_CHECKING:
@@ -179,7 +180,13 @@ def test_input_that_no_call_waits_for_is_refused() -> None:
     with Engine("--allow=log") as engine:
         assert engine.input("yes")[0]["error"] == {"code": -32600, "message": refused}
         engine.execute("probe_echo")
-        engine.execute("probe_log")  # another call takes the place of the one that waits
+        dropped = engine.execute("probe_log")[0]  # another call takes the place of the one that waits
+        text = "warning: probe_echo was not run: another call began before the reply\n"
+        assert dropped == {"method": "stream", "data": text}
+        refused = (
+            "input: expected no input: probe_echo was not run, because another call began before the reply; "
+            "execute it again"
+        )
         assert engine.input("yes")[0]["error"] == {"code": -32600, "message": refused}
         engine.execute("probe_echo")
         assert engine.call("input", content=1)["error"] == {
@@ -194,8 +201,11 @@ def test_an_argument_that_is_required_and_missing_is_asked_for() -> None:
         assert engine.execute("probe_spill", text="a") == [completed(missing, keep_session=True)]
         assert engine.input("output")[1:] == [completed("text: a\nshort: short")]
         engine.execute("probe_spill")
-        (_, error) = engine.input("outpt")  # the value is checked as any other
-        assert (error["method"], error["code"]) == ("error", -32602)
+        (_, again) = engine.input("outpt")  # the value is checked as any other
+        assert (again["success"], again["keep_session"]) == (True, True)
+        assert str(again["data"]).startswith("spill: to: expected ")
+        assert str(again["data"]).endswith('found "outpt". Reply with the value of to, or cancel.')
+        assert engine.input("output")[1:] == [completed("text: \nshort: short")]
         for reply in ("cancel", "Exit.", " "):
             engine.execute("probe_spill")
             assert engine.input(reply)[1:] == [completed("probe_spill was not run: cancelled", success=False)]
@@ -244,6 +254,18 @@ def test_secrets_are_in_no_message() -> None:
         assert json.dumps(messages).count("[redacted") >= 5
         engine.end()
         assert b"hunter2" not in engine.err
+
+
+def test_a_question_has_no_arguments_that_look_secret(tmp_path: Path) -> None:
+    env = {"DB_PASSWORD": "hunter2", "MODE": "fast"}
+    manifest = "kind: Secret\nstringData:\n  a: hunter2\n"
+    members = {"auth": {"bearer": "hunter2"}, "secretHeaders": {"X-Own": "hunter2"}, "list": [{"apiKey": "hunter2"}]}
+    with Engine("--deny=stop", program=SHELL, cwd=tmp_path) as engine:
+        (question,) = engine.execute("shell_run", command=["date"], env=env, stdin=manifest)
+        assert "hunter2" not in str(question)
+        assert '"MODE":"fast"' in str(question["data"])
+        assert question["keep_session"] is True
+    assert "hunter2" not in dumps_without_secrets(members)
 
 
 def test_a_long_result_is_cut() -> None:

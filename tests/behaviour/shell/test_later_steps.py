@@ -83,3 +83,14 @@ def test_an_output_that_was_withheld_is_not_handed_on(shell: Extension) -> None:
     capture = {"pin": {"regex": "pin=(.*)", "secret": True}}  # too short to be hidden anywhere
     shell.ok("run", command=["echo", "pin=123"], capture=capture, **{"as": "x"})
     assert "a secret was to be captured from this output" in _reference(shell, "x.stdout")
+
+
+def test_a_file_that_an_output_names_is_read_and_not_written(shell: Extension) -> None:
+    path = shell.ok("run", script=LONG).outputs["stdoutFile"]
+    assert shell.ok("read-file", path=path).outputs["size"] == str(len(LONG_BYTES))
+    shell.ok("assert-file", path=path, size=len(LONG_BYTES))
+    other = Path(path).with_name("other.txt")  # of another process in the same directory
+    other.write_text("x")
+    for operation, args in (("read-file", {"path": str(other)}), ("write-file", {"path": path, "content": "x"})):
+        assert "is not a path inside the working directory" in str(shell.call(operation, args).raw)
+    assert Path(path).read_text() == LONG_BYTES

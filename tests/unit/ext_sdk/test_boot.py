@@ -236,6 +236,37 @@ def test_a_package_is_served_with_its_manifest(packaged: Path) -> None:
         assert peer.outputs("echo", {"text": "x"})["text"] == "x"
 
 
+def test_a_stale_tool_does_not_run_what_may_destroy_something(packaged: Path) -> None:
+    target = "packaged.extension:extension"
+    prepare = [sys.executable, "-m", "ext_sdk.prepare", target]
+    subprocess.run(prepare, cwd=packaged.parent, timeout=PATIENCE_S, check=True)
+    file = packaged / "tools.ndjson"
+    head, *lines = file.read_text().splitlines()
+    described = json.loads(head)
+    described["operations"]["echo"] = "read-only"
+    del lines[list(described["operations"]).index("log")], described["operations"]["log"]
+    file.write_text("\n".join([json.dumps(described), *lines]) + "\n")
+
+    def called(tool: str, *options: str) -> str:
+        command = [sys.executable, "-m", "packaged", "serve", "--protocol", "mcp", *options]
+        with ExtensionHost(command, {"PYTHONPATH": str(packaged.parent)}) as peer:
+            peer.send(request(1, "tools/call", {"name": tool, "arguments": {}}))
+            peer.eof()
+            return json.dumps(peer.rest()) + peer.stderr
+
+    refused = called("echo")
+    assert "echo was not run: it may destroy something, but was prepared as read-only" in refused
+    assert f"run `ext-sdk prepare {target}`, or start the server with --allow echo" in refused
+    assert '"isError": false' in called("echo", "--allow=echo")
+    unknown = (
+        f"unknown tool: log; the extension has it, but its prepared tools are stale: run `ext-sdk prepare {target}`"
+    )
+    assert unknown in called("log", "--allow=echo")
+    stale = called("log", "--allow=log")
+    assert "--allow log: matches no operation" in stale
+    assert f"{file} is stale, the extension has it: run `ext-sdk prepare {target}`" in stale
+
+
 def test_a_stale_manifest_is_logged_with_the_remedy(packaged: Path) -> None:
     prepare = [sys.executable, "-m", "ext_sdk.prepare", "packaged.extension:extension"]
     subprocess.run(prepare, cwd=packaged.parent, timeout=PATIENCE_S, check=True)

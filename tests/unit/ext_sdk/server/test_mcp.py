@@ -282,11 +282,29 @@ def test_the_first_root_is_the_working_directory(peer: McpHost) -> None:
     assert workdir(peer.tool("circumstances")) == "/other"
 
 
+def warned(peer: McpHost, reason: str) -> Message:
+    """Call a tool, check the warning in its log and on stderr, and return its response."""
+    logged = peer.tool("circumstances")
+    folder = os.getcwd()  # noqa: PTH109
+    text = f"the client {reason}; relative paths start at {folder} (--workdir DIR sets another folder)"
+    assert logged["params"] == {"level": "warning", "logger": "probe", "data": text}
+    assert f"ext-probe: warning: {text}\n" in peer.stderr
+    return peer.message()
+
+
+def test_a_client_that_refuses_to_list_its_roots_is_warned_once(peer: McpHost) -> None:
+    peer.begin(client=ROOTS)
+    peer.send({"jsonrpc": "2.0", "id": peer.message()["id"], "error": {"code": -32603, "message": "no"}})
+    assert workdir(warned(peer, "refused to list its roots: no")) == os.getcwd()  # noqa: PTH109
+    assert "result" in peer.tool("circumstances")
+
+
 @pytest.mark.parametrize("roots", [[], [{"uri": "https://example.com"}], [{"uri": 1}, 2], None, 7])
 def test_without_a_usable_root_it_is_the_current_directory(peer: McpHost, roots: object) -> None:
     peer.begin(client=ROOTS)
     peer.send({"jsonrpc": "2.0", "id": peer.message()["id"], "result": {"roots": roots}})
-    assert workdir(peer.tool("circumstances")) == os.getcwd()  # noqa: PTH109
+    answer = peer.tool("circumstances") if roots == [] else warned(peer, "listed no file URI as a root")
+    assert workdir(answer) == os.getcwd()  # noqa: PTH109
 
 
 def test_a_client_that_ends_without_listing_its_roots_gets_its_responses(peer: McpHost) -> None:
@@ -311,7 +329,7 @@ def test_a_client_that_does_not_list_its_roots_is_not_waited_for_longer_than_tha
     with McpHost([SERVE[0], str(tmp_path / "program.py"), *SERVE[1:]]) as peer:
         peer.begin(client=ROOTS)
         assert peer.message()["method"] == "roots/list"
-        assert workdir(peer.tool("circumstances")) == os.getcwd()  # noqa: PTH109
+        assert workdir(warned(peer, "did not list its roots within 0 s")) == os.getcwd()  # noqa: PTH109
 
 
 def test_a_modern_client_is_asked_for_its_roots_by_the_result() -> None:
