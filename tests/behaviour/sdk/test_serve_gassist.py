@@ -204,7 +204,7 @@ def test_an_argument_that_is_required_and_missing_is_asked_for() -> None:
         (_, again) = engine.input("outpt")  # the value is checked as any other
         assert (again["success"], again["keep_session"]) == (True, True)
         assert str(again["data"]).startswith("spill: to: expected ")
-        assert str(again["data"]).endswith('found "outpt". Reply with the value of to, or cancel.')
+        assert str(again["data"]).endswith("found 'outpt'. Reply with the value of to, or cancel.")
         assert engine.input("output")[1:] == [completed("text: \nshort: short")]
         for reply in ("cancel", "Exit.", " "):
             engine.execute("probe_spill")
