@@ -205,7 +205,7 @@ def test_an_argument_that_is_required_and_missing_is_asked_for() -> None:
         assert (again["success"], again["keep_session"]) == (True, True)
         assert str(again["data"]).startswith("spill: to: expected ")
         assert str(again["data"]).endswith("found 'outpt'. Reply with the value of to, or cancel.")
-        assert engine.input("output")[1:] == [completed("text: \nshort: short")]
+        assert engine.input("output")[1:] == [completed("text: x\nshort: short")]
         for reply in ("cancel", "Exit.", " "):
             engine.execute("probe_spill")
             assert engine.input(reply)[1:] == [completed("probe_spill was not run: cancelled", success=False)]
