@@ -53,6 +53,11 @@ def _reference(protocol: str, framing: str, peer: str, conversation: Conversatio
 _GREET = {"greet.py": real.GREET}
 _SERVED = ("{python}", "-m", "ext_shell", "serve", "--protocol", "mcp", "--deny", "*", "--allow", "run")
 _NUMBERS = ((r'"port": \d+', '"port": 5678'), (r'"systemProcessId": \d+', '"systemProcessId": 1234'))
+_OF_PI = (
+    (r'"pid":\d+', '"pid":1234'),
+    (r'"ts":"[^"]+"', '"ts":"2026-01-01T00:00:00.000Z"'),
+    (r'"timeout_ms":\d+', '"timeout_ms":28000'),
+)
 
 _FIXING = Path("docs/examples/fixing")
 _PROJECT = {
@@ -69,6 +74,13 @@ def _agent(dialect: str, conversation: Conversation) -> PeerSession:
 
 SESSIONS = {
     "pi/tools": _reference("pi", "ndjson", "pi", reference.pi),
+    "pi/served": PeerSession(
+        "pi",
+        "ndjson",
+        ("{python}", "docs/examples/reviewer.py", "serve", "--protocol", "pi"),
+        reference.pi_served,
+        neutral=_OF_PI,
+    ),
     "gassist/search": _reference("gassist", "uint32", "gassist", reference.gassist_shutdown),
     "gassist/notified": _reference("gassist", "uint32", "gassist", reference.gassist_notified),
     "gassist/greeter": PeerSession(

@@ -39,6 +39,7 @@ GREETER = Path("docs/examples/greeter.py")
 BOOKING = Path("docs/examples/booking")
 FAILING, OFFLINE = "cassettes/kubernetes/failing.yaml", "cassettes/kubernetes/offline.yaml"
 PLUGIN = "cassettes/gassist/greeter.yaml"
+CALLING = "cassettes/pi/served.yaml"
 
 
 def main() -> int:
@@ -48,7 +49,7 @@ def main() -> int:
     workdir.mkdir(parents=True)
     demo_steps = (
         *(run_eval, record_and_replay, display, request_unrecorded, verify, replay_cluster, replay_http),
-        *(serve_tools, serve_plugin, serve_evals, serve_agent),
+        *(serve_tools, serve_plugin, serve_calling, serve_evals, serve_agent),
     )
     for number, step in enumerate(demo_steps, 1):
         title = (step.__doc__ or "").partition("\n")[0].rstrip(".")
@@ -82,7 +83,7 @@ def record_and_replay(workdir: Path) -> bool:
 
     The output of the replay is only compared with the recorded output, not printed.
     """
-    _, recorded, live = session([RECORDER, "record", TASK, "--", str(SCRIPTS / "ext-shell")], STEPS, workdir, shown=4)
+    _, recorded, live = session([RECORDER, "record", TASK, "--", str(SCRIPTS / "ext-shell")], STEPS, workdir, shown=2)
     code, replayed, seconds = session([RECORDER, "replay", TASK], STEPS, workdir, environment=OUT_OF_REACH)
     same = code == 0 and recorded == replayed
     verdict = "the same" if same else "NOT THE SAME"
@@ -92,7 +93,7 @@ def record_and_replay(workdir: Path) -> bool:
 
 def display(_: Path) -> bool:
     """Display the session in the terminal, and as an HTML page."""
-    show(f"ext-recorder show {TASK} | head -n 9")
+    show(f"ext-recorder show {TASK} | head -n 7")
     return show(f"ext-recorder view -o {HERE}/task.html {TASK}") == 0
 
 
@@ -152,6 +153,11 @@ def serve_tools(workdir: Path) -> bool:
 def serve_plugin(_: Path) -> bool:
     """Serve an extension as a plugin of G-Assist: it sends what was recorded."""
     return show(f"ext-recorder verify {PLUGIN} -- python {GREETER} serve --protocol gassist") == 0
+
+
+def serve_calling(_: Path) -> bool:
+    """Serve operations to Pi: they call tools and the user interface of their host, and send what was recorded."""
+    return show(f"ext-recorder verify {CALLING} -- python docs/examples/reviewer.py serve --protocol pi") == 0
 
 
 def serve_evals(_: Path) -> bool:

@@ -526,6 +526,46 @@ def pi(host: MessageStream, names: Names, _: Path) -> None:
     assert host.next()["type"] == "log"
 
 
+def pi_served(host: MessageStream, names: Names, _: Path) -> None:
+    """The reviewer of docs/examples: two calls at once, which call the host; failures; a command; a stopped call."""
+
+    def begin(call_id: str, tool: str, **input: object) -> Message:
+        host.send(envelope(names.name(f"m-{call_id}"), "tool_call", call_id=call_id, name=tool, input=input))
+        return inside(host.until(lambda message: message["type"] != "log")[-1], "payload")
+
+    def reply(asked: Message, *outputs: Message, **more: object) -> Message:
+        for index, output in enumerate(outputs):
+            chunk = {"index": index, "is_last": index == len(outputs) - 1}
+            result = {"call_id": asked["call_id"], "output": output, "is_error": False, "chunk": chunk} | more
+            host.send(envelope(names.name(f"r{index}-{asked['call_id']}"), "host_result", **result))
+        return inside(host.next(), "payload")
+
+    assert inside(host.next(), "payload")["name"] == "reviewer"
+    counting, approving, refused, failing, stopped, unknown = (names.name(f"c{number}") for number in range(1, 7))
+    read = begin(counting, "reviewer-count-lines", path="notes.txt")
+    confirm = begin(approving, "reviewer-approve", question="Is it good?")
+    assert (read["capability"], confirm["capability"]) == ("read", "ui")
+    approved = reply(confirm, {"value": True})
+    assert (approved["call_id"], approved["is_error"]) == (approving, False)
+    counted = reply(read, {"text": "one\ntwo\n"}, {"text": "three\n"})
+    assert (counted["call_id"], inside(counted, "output", "details", "outputs")) == (counting, {"lines": "3"})
+    assert reply(begin(refused, "reviewer-approve", question="Sure?"), {"value": False})["is_error"] is True
+    error = {"code": "denied", "message": "not allowed"}
+    denied = reply(begin(failing, "reviewer-count-lines", path="no"), {}, is_error=True, error=error)
+    assert "not allowed" in str(denied["output"])
+    assert "did you mean" in str(begin(unknown, "reviewer-count-line", path="no")["output"])
+    host.send(envelope(names.name("s1"), "slash_command", name="reviewer", args=[]))
+    assert host.next()["type"] == "slash_result"
+    asked = begin(stopped, "reviewer-approve", question="Still there?")
+    host.send(envelope(names.name("e1"), "event_hook", event="tool_call_cancel", data={"call_id": stopped}))
+    assert inside(host.next(), "payload")["call_id"] == stopped
+    late = {"call_id": asked["call_id"], "output": {"value": True}, "is_error": False}
+    host.send(
+        envelope(names.name("r-late"), "host_result", **late),
+        envelope(names.name("e2"), "event_hook", event="session_shutdown", data={}),
+    )
+
+
 # --- Plain JSON-RPC, and lines ---------------------------------------------------------------------------------------
 
 

@@ -39,11 +39,13 @@ DIALECT = Dialect(
             "/payload/correlation/session_id", "/payload/correlation/artifact_id", "/payload/correlation/trace_id",
             "/payload/correlation/span_id",
         ),
+        "host_call": ("/payload/timeout_ms",),  # what is left of the time of an operation
         "*": ("/id", "/payload/cancel_token"),
     },
     # `id`: "Correlation id for request/response". An answer, or the report of an error, may repeat it.
     client_generated={"*": ("/id",)},
     echoed_names={"tool_result": ("/id",), "slash_result": ("/id",), "error": ("/id",)},
+    references={"event_hook": ("/payload/data/call_id",)},  # `tool_call_cancel`
     mentions={
         "log": ("/payload/correlation/tool_call_id", "/payload/correlation/slash_command_id"),
         "error": ("/payload/details/call_id",),
