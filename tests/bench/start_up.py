@@ -15,6 +15,7 @@ from tests.bench.traffic import (
     MANIFEST,
     MCP_INITIALIZE,
     MCP_INITIALIZED,
+    PI_REGISTER,
 )
 
 if TYPE_CHECKING:
@@ -31,7 +32,8 @@ AFTER_JSON = "import json, os; os.read(0, 1); os.write(1, b'.' * 40_000)"
 def measure(bench: Bench) -> Series:
     """Milliseconds and MiB: "ext-shell ms", "ext-http ms" and others, "import json ms", "pass ms", "ext-shell MiB".
 
-    "ext-shell configured ms" and the like are with a configuration, "ext-shell mcp ms" over MCP.
+    "ext-shell configured ms" and the like are with a configuration, "ext-shell mcp ms" over MCP, "ext-shell pi ms" to
+    `register` of Pi.
     """
     python = bench.programs.python
     kubeconfig = bench.directory / "some.kubeconfig"
@@ -46,6 +48,10 @@ def measure(bench: Bench) -> Series:
         command = [bench.programs.shell, "serve", "--protocol", "mcp"]
         return {"ms": seconds_to_line(bench, command, MCP_INITIALIZE, MCP_INITIALIZED) * 1e3}
 
+    def to_register() -> Mapping[str, float]:
+        command = [bench.programs.shell, "serve", "--protocol", "pi"]
+        return {"ms": seconds_to_line(bench, command, b"", PI_REGISTER) * 1e3}
+
     def to_end(code: str) -> Mapping[str, float]:
         return {"ms": seconds_to_exit(bench, [python, "-c", code]) * 1e3}
 
@@ -53,6 +59,7 @@ def measure(bench: Bench) -> Series:
         {
             "ext-shell": lambda: to_manifest(bench.programs.shell, MANIFEST),
             "ext-shell mcp": to_mcp,
+            "ext-shell pi": to_register,
             "ext-http": lambda: to_manifest(bench.programs.http, HTTP_MANIFEST),
             "ext-kubernetes": lambda: to_manifest(bench.programs.kubernetes, KUBERNETES_MANIFEST),
             "ext-shell configured": lambda: to_manifest(bench.programs.shell, MANIFEST, SHELL_CONFIG),

@@ -32,6 +32,7 @@ MCP_INITIALIZE = (
     b'{"jsonrpc":"2.0","id":1,"method":"initialize","params":'
     b'{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"bench","version":"1"}}}\n'
 )
+PI_REGISTER = b'{"id":"register","version":"1.0","type":"register","payload":{"name":"shell",'
 MCP_INITIALIZED = b'{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25",'
 _WORDS = "what an operation is told, and what it has to say about it afterwards; " * 10
 _BATCH = 1000  # lines

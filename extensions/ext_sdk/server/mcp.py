@@ -31,6 +31,7 @@ from .serving import (
     READ_ONLY,
     VERSION_KEY,
     first_result,
+    pi_positions,
 )
 from .session import NEVER, shown
 
@@ -89,6 +90,7 @@ def build_tools(extension: Definition) -> bytes:
         "cacheScope": "private",
         "_meta": {SERVER_KEY: server},
     }
+    tools = [dumps(_tool(operation)) for operation in operations]
     head = {
         "name": extension.name,
         "version": extension.version,
@@ -102,8 +104,9 @@ def build_tools(extension: Definition) -> bytes:
         "host_capabilities": list(extension.host_capabilities),
         "initialize": dumps(described)[1:],  # the first member is the version
         "discover": dumps(discovered),
+        "pi": {operation.name: pi_positions(tool) for operation, tool in zip(operations, tools, strict=True)},
     }
-    return b"".join(dumps(value).encode() + b"\n" for value in (head, *map(_tool, operations)))
+    return b"".join(line.encode() + b"\n" for line in (dumps(head), *tools))
 
 
 def _tool(operation: Operation) -> Schema:

@@ -11,6 +11,7 @@ import ext_sdk
 from docs.examples.reviewer import extension as reviewer
 from ext_sdk.context import HostCalls
 from ext_sdk.polling import Deadline
+from ext_sdk.server import serving
 from ext_sdk.server.mcp import build_tools
 from ext_sdk.server.pi import _capability, exported
 from ext_sdk.server.serving import Serving, Tools, pi_register
@@ -52,6 +53,34 @@ def test_register_has_the_tools_the_slash_command_the_events_and_the_capabilitie
         },
         "event_hooks": ["session_shutdown", "tool_call_cancel"],
     }
+
+
+@pytest.mark.parametrize("patterns", [{}, {"allow": ["*"]}, {"allow": ["remove"], "deny": ["r*"]}], ids=str)
+def test_register_copies_the_prepared_tools_without_parsing_them(
+    patterns: dict[str, list[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Schemas are most of the prepared bytes. Texts with several bytes for a character move what follows."""
+    extension = ext_sdk.Extension("garden", version="1.0.0")
+    for name in ("rake", "remove", "plant"):
+        extension.operation(name=name, title=f"{name} “ä😀”", destructive=name != "rake")(_grow)
+    tools = Tools(build_tools(extension))
+    tools.select(Serving("pi", **patterns))
+    monkeypatch.setattr(serving, "scan", None)
+    registered = json.loads(pi_register(tools))["payload"]["tools"]
+    assert registered == [
+        {
+            "name": f"garden-{tool['name']}",
+            "label": tool["title"],
+            "description": tool["description"],
+            "parameters": tool["inputSchema"],
+        }
+        for tool in map(json.loads, tools.lines.values())
+    ]
+
+
+def _grow(name: str, beds: list[str] = []) -> ext_sdk.Result:  # noqa: B006
+    """Grow “Blumenkohl”, 花椰菜."""
+    return ext_sdk.Result.ok(name)
 
 
 @pytest.mark.parametrize(
