@@ -55,16 +55,16 @@ def test_register_has_the_tools_the_slash_command_the_events_and_the_capabilitie
     }
 
 
-@pytest.mark.parametrize("patterns", [{}, {"allow": ["*"]}, {"allow": ["remove"], "deny": ["r*"]}], ids=str)
+@pytest.mark.parametrize(("allow", "deny"), [("", ""), ("*", ""), ("remove", "r*")])
 def test_register_copies_the_prepared_tools_without_parsing_them(
-    patterns: dict[str, list[str]], monkeypatch: pytest.MonkeyPatch
+    allow: str, deny: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Schemas are most of the prepared bytes. Texts with several bytes for a character move what follows."""
     extension = ext_sdk.Extension("garden", version="1.0.0")
     for name in ("rake", "remove", "plant"):
         extension.operation(name=name, title=f"{name} “ä😀”", destructive=name != "rake")(_grow)
     tools = Tools(build_tools(extension))
-    tools.select(Serving("pi", **patterns))
+    tools.select(Serving("pi", allow=[allow], deny=[deny]))
     monkeypatch.setattr(serving, "scan", None)
     registered = json.loads(pi_register(tools))["payload"]["tools"]
     assert registered == [
