@@ -225,7 +225,7 @@ def test_steps_that_the_manifest_does_not_allow_are_all_reported_before_the_firs
 def test_an_error_of_the_protocol_ends_the_checks_and_the_cleanup_but_not_one_the_other(folder: Folder) -> None:
     folder.change("fix-the-greeting/task.yaml", "  cleanup:\n", "  cleanup:\n    - shell.run: {script: x}\n")
     done = folder.run("fix-the-greeting", folder.faulty())
-    assert (done.code, done.verdicts[2:]) == (1, [("verify", "ERROR", "shell.run"), ("cleanup", "ERROR", "shell.run")])
+    assert (done.code, done.verdicts[-2:]) == (1, [("verify", "ERROR", "shell.run"), ("cleanup", "ERROR", "shell.run")])
 
 
 def test_a_prompt_with_another_brace_or_an_unknown_output_is_passed_on_as_it_is(folder: Folder) -> None:
@@ -331,8 +331,8 @@ def test_what_prevents_a_run_is_reported_before_it_starts(folder: Folder) -> Non
     folder.change("eval.yaml", "type: builtin.claude-code", "type: file")
     folder.change("eval.yaml", "    shell:\n", "    shall:\n")
     done = folder.run("greeting")
-    assert done.code == 1
-    assert "spec.requires[0]: the eval has no extension 'shell'; did you mean 'shall'?" in done.told
+    assert (done.code, done.told, done.errors.count("\n")) == (2, "", 1)
+    assert "no extension 'shell', which the task 'fix-the-greeting' requires; did you mean 'shall'?" in done.errors
     folder.change("fix-the-greeting/task.yaml", "  setup:\n", "  setup: [}\n")
     errors = folder.run("greeting").errors
     assert errors.startswith(f"ext-host: {folder.path}/fix-the-greeting/task.yaml:8:11: expected YAML: ")
