@@ -123,7 +123,7 @@ def run(load: Callable[[], Definition], arguments: Sequence[str], prepared: str 
     try:
         received, eof, answered = _answer_first(stdio, lambda request: _manifest_for(request, prepared))
         definition = load()
-        from .server.gevals import GevalsAdapter
+        from ext_sdk.server.server import GevalsAdapter
 
         return _serve(definition, stdio, GevalsAdapter, received, eof, answered=answered, target=target)
     except (PeerGone, KeyboardInterrupt):

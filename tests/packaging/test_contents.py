@@ -26,6 +26,7 @@ DATA_FILES = {
     *(f"{one}/manifest.json" for one in EXTENSIONS),
     *(f"{one}/config-schema.json" for one in EXTENSIONS),
     *(f"{one}/tools.ndjson" for one in EXTENSIONS),
+    "ext_sdk/server/pi_bridge.ts",
     *(f"{one}/operations.json" for one in EXTENSIONS),
     *("ext_recorder/http/known_apis.yaml", "ext_recorder/run/node_proxy.cjs"),
     *(f"ext_recorder/tools/view/page.{kind}" for kind in ("css", "html")),

@@ -24,8 +24,8 @@ from ext_sdk.core.redaction.secret_names import secret_variables
 from ext_sdk.core.stdio import Stdio
 from ext_sdk.core.wire.errors import MessageError, RpcError
 from ext_sdk.core.wire.json_codec import dumps, loads
+from ext_sdk.server.server import GevalsAdapter
 
-from .gevals import GevalsAdapter
 from .line_limit import dumps_without_secrets, printable
 from .manifest import build_manifest
 from .mcp import build_tools

@@ -1,6 +1,7 @@
 """Server loop: one host on stdin and stdout, calls in a pool of threads, one response for each request.
 
-An adapter knows the protocol of the host: it parses what is received, and encodes what is written.
+An adapter knows the protocol of the host: it parses what is received, and encodes what is written. That of the gevals
+extension protocol is here; `serving.PROTOCOLS` lists the others.
 """
 
 from __future__ import annotations
@@ -18,27 +19,27 @@ from typing import TYPE_CHECKING
 
 from ext_sdk.core import gevals_spec
 from ext_sdk.core.stdio import PeerGone, Stdio
+from ext_sdk.core.text import LONGEST_NAME, suggest
 from ext_sdk.core.wire.errors import Id, MessageError, RpcError
 from ext_sdk.core.wire.frames import Frame
 from ext_sdk.core.wire.framing import FRAMINGS
 from ext_sdk.core.wire.jsonrpc import Notification, Request, parse
-
-from .line_limit import ID_LIMIT_BYTES, LineLimiter, id_fits
-from .session import NEVER, Session
-from .shared_values import SharedValues
+from ext_sdk.server.line_limit import ID_LIMIT_BYTES, LineLimiter, id_fits
+from ext_sdk.server.manifest import build_manifest
+from ext_sdk.server.session import NEVER, Session
+from ext_sdk.server.shared_values import SharedValues
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from ext_sdk.context import SendHostCall
     from ext_sdk.core.redaction.redactor import Redactor
+    from ext_sdk.core.wire.errors import Id
     from ext_sdk.core.wire.frames import Junk
     from ext_sdk.core.wire.jsonrpc import ErrorResponse, Message, Response
     from ext_sdk.definition import Definition
     from ext_sdk.result import Result
-
-    from .session import Call
-
+    from ext_sdk.server.session import Call
 
 # The id of the request that a thread prepares or performs. A recorder of HTTP traffic reads the variable of this name.
 CALL: ContextVar[Id | None] = ContextVar("jsonrpc_call", default=None)
@@ -582,3 +583,61 @@ class Server:
 def _arm_alarm(*_: object) -> None:
     """Arm SIGALRM, so that a process that hangs in its shutdown is killed, such as one whose host stopped reading."""
     signal.alarm(int(CLEANUP_SECONDS) + 2)
+
+
+class GevalsAdapter(Adapter):
+    """Adapter of gevals 0.0.1: `initialize`, `execute`, `shutdown`, and notifications `log`."""
+
+    def __init__(self, server: Server) -> None:
+        super().__init__(server)
+        self._manifest_sent = False
+        self._compare: Callable[[], str] | None = None
+
+    def opening(self, initial: InitialIO) -> bytes:
+        self._manifest_sent, self._compare = initial.manifest_sent, initial.compare
+        return b""
+
+    def request(self, request: Request, payload: bytes) -> None:
+        if request.method == gevals_spec.EXECUTE:
+            # The line shows a reference `${NAME.key}`, unless one of its characters is escaped.
+            references = b"${" in payload or b"\\u" in payload
+            self.server.execute(request.id, request.params, references=references)
+        elif request.method == gevals_spec.INITIALIZE:
+            self._initialize(request)
+        elif request.method == gevals_spec.SHUTDOWN:
+            self._shutdown(request)
+        else:
+            text = f"unknown method: {request.method[:LONGEST_NAME]}"
+            raise RpcError(gevals_spec.METHOD_NOT_FOUND, f"{text}; {suggest(request.method, gevals_spec.METHODS)}")
+
+    def _initialize(self, request: Request) -> None:
+        server = self.server
+        if self._manifest_sent:
+            self._manifest_sent = False
+            with suppress(RpcError):  # of changes since the early check, such as a file that was removed
+                server.session.initialize(request.params, accepted=True)
+            server.warm_up(self._compare)
+        else:
+            server.session.initialize(request.params)
+            server.write(server.limiter.plain(request.id, build_manifest(server.extension)))
+            server.warm_up()
+
+    def _shutdown(self, request: Request) -> None:
+        """Clean up, then respond: hosts take the response for the end (gevals 0.0.1, "Shutdown")."""
+        server = self.server
+        server.close()
+        for call in server.calls.unclaimed():
+            text = f"{call.operation.name}: the extension was shut down before the operation ended"
+            server.cancel(call.id, self.error(call.id, RpcError(gevals_spec.OPERATION_FAILED, text)))
+        server.write(server.limiter.plain(request.id, {}))
+        server.finish()
+
+    def notification(self, notification: Notification) -> None:
+        if notification.method == gevals_spec.SHUTDOWN:
+            self.server.finish()
+
+    def result(self, call: Call, result: Result) -> bytes:
+        return self.server.limiter.result(call.id, result)
+
+    def log(self, id: Id, level: str, message: str, data: Mapping[str, object]) -> bytes:
+        return self.server.limiter.log(level, message, data)
