@@ -48,6 +48,7 @@ _KIND = re.compile(r"^[\"']?kind[\"']?:\s*[\"']?(Task|Eval|Agent)\b", re.MULTILI
 _OTHER = re.compile(
     r"^[\"']?apiVersion[\"']?:\s*[\"']?(?!mcpchecker/|gevals/)[^\s\"'#]", re.MULTILINE
 )  # of Tekton, for one
+_OURS = re.compile(r"^[\"']?apiVersion[\"']?:\s*[\"']?mcpchecker/", re.MULTILINE)
 _IGNORE = re.compile(r"#\s*ext-host: ignore(?:\[([\w\s,-]*)\])?")
 
 
@@ -144,7 +145,7 @@ class Linter:
         self._read[key] = None
         try:
             text = path.read_text("utf-8", "replace") if path.is_file() else ""
-            if not given and (not _KIND.search(text) or _OTHER.search(text)):
+            if not given and not _OURS.search(text) and (not _KIND.search(text) or _OTHER.search(text)):
                 return
             document = Document.read(path)
         except FileError as error:
@@ -156,6 +157,8 @@ class Linter:
         if kind not in ("Task", "Eval", "Agent") or _OTHER.search(text):
             found = f"{kind!r} with apiVersion {version!r}" if kind else "neither"
             wrong = f"expected `kind: Task` or `kind: Eval` of mcpchecker, found {found}"
+            near = suggest(str(kind), ("Task", "Eval", "Agent"), none="")
+            wrong += f"; {near}" if kind and near.startswith("did") else ""
             self._found.append(finding(document, "file", ("kind",), wrong))
             return
         found_here = list(format_findings(document))
@@ -169,6 +172,11 @@ class Linter:
         except FileError as error:
             if not wrong_value:  # else they are the same
                 self._add_problems(error)
+            first = min(self._found[-1:] if not wrong_value else [each for each in found_here if each.rule == "file"])
+            what = "the steps of this task" if kind == "Task" else "the tasks of this eval"
+            self._found.append(
+                first._replace(rule="not-checked", text=f"{what} are not checked before this is correct")
+            )
 
     def _add_problems(self, error: FileError) -> None:
         self._found += [Finding(each.path, each.line, each.column, "file", each.text) for each in error.problems]
@@ -181,6 +189,7 @@ class Linter:
             neighbours=partial(self._neighbours, path),
             has_judge=all(each.spec.document and each.spec.document.get(("config", "llmJudge")) for each in evals),
             asserted=any(each.paths[path] for each in evals),
+            known=() if evals else self._extensions,
         )
 
     def _extension(self, evals: Sequence[Eval], name: str) -> Extension | None:

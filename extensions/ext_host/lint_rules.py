@@ -36,6 +36,7 @@ ERROR, WARNING = "error", "warning"
 RULES = {
     "file": (ERROR, "The file cannot be read, or a value of it has a wrong type."),
     "unknown-member": (WARNING, "A member that the format does not have, which hosts ignore."),
+    "not-checked": (WARNING, "Steps that are not checked, because the manifest of their extension is not known."),
     "step": (
         ERROR,
         "A step that no `requires` provides, an operation that does not exist, or several types in one step.",
@@ -323,6 +324,10 @@ def format_findings(document: Document) -> Iterator[Finding]:
 
     kind, version = document.get(("kind",)), document.get(("apiVersion",))
     name = "LegacyTask" if kind == "Task" and version in (None, "", "mcpchecker/v1alpha1") else str(kind)
+    if name == "LegacyTask" and document.get(("spec",)) is not None and document.get(("steps",)) is None:
+        text = f"the task has `spec`; set apiVersion: mcpchecker/v1alpha2 (found {version or 'nothing'})"
+        yield finding(document, "file", ("spec",), text, of_name=True)
+        return
     for problem in _FORMAT.problems(document.value, (), {"$ref": f"#/$defs/{name}"}):
         rule = "unknown-member" if problem.keyword == "additionalProperties" else "file"
         where = ".".join(map(str, problem.at[:-1] if problem.of_name and rule != "file" else problem.at))
@@ -364,6 +369,7 @@ STARTS = {
     ("http", "mock-start"): ("mock", "name", ("mock-stop",)),
 }
 _STEPS_TEMPLATE = re.compile(r"\{steps\.[\w-]+\.[\w-]+\.[\w-]+\}")
+LONGEST_COMMAND, LONGEST_SCRIPT = 4096, 1024 * 1024  # characters, bytes: longer ones are not searched for deletions
 _MOCK = "mock"  # name of a mock that has none
 NAMESPACES = {"create-namespace", "createNamespace"}
 # Arguments that name files which must exist before the task; all other files may be created by it.
@@ -470,6 +476,7 @@ class TaskRules:
         neighbours: names that steps of other tasks in the same folder keep outputs under.
         has_judge: all evals with this task have a model for llmJudge.
         asserted: an eval has assertions on the calls of the agent.
+        known: names of extensions that a wrong name may be meant as.
     """
 
     task: TaskFile
@@ -477,6 +484,7 @@ class TaskRules:
     neighbours: Callable[[], Iterable[str]] = tuple
     has_judge: bool = True
     asserted: bool = False
+    known: Iterable[str] = ()
     findings: list[Finding] = field(default_factory=list)
 
     def add(self, rule: str, at: At, text: str, *, of_name: bool = False) -> None:
@@ -515,6 +523,13 @@ class TaskRules:
             if "." in each.alias:
                 self.add("step", each.at, f"expected a name without dots, found {each.alias!r}; set `as`")
             seen.add(each.alias)
+            used = any(step.prefix == each.alias for step in self.steps)
+            if used and each.kind == "extension" and self.extensions(each.name) is None:
+                hint = suggest(each.name, self.known, none="")
+                remedy = f"--extension {each.name}=PROGRAM, or =MANIFEST, gives it"
+                text = f"steps of {each.name} are not checked: its manifest is not installed; "
+                text += f"{hint}, else {remedy}".replace("?,", "?") if hint.startswith("did") else remedy
+                self.add("not-checked", (*each.at, "extension"), text)
 
     def _is_known(self, step: Step) -> bool:
         """Check the type and the arguments of a step. Return False if its type is wrong."""
@@ -573,6 +588,15 @@ class TaskRules:
 
     def references(self, step: Step) -> None:
         """Check `${NAME.key}` in the arguments of a step, and templates of mcpchecker, which are not replaced there."""
+        for at, text in _strings(step.args, step.spec.at) if step.spec.name in {"script", "http"} else ():
+            for reference in References.parse(text).references if "${" in text else ():
+                if any(each.keeps == reference.name for each in self.steps):
+                    remedy = (
+                        "write {steps.EXTENSION.OPERATION.key} in `env`"
+                        if step.spec.name == "script"
+                        else "use http.request"
+                    )
+                    self.add("reference", at, f"{reference.source} is not replaced in steps of the host; {remedy}")
         verbatim = self._verbatim(step)
         if verbatim is None:
             return
@@ -604,6 +628,9 @@ class TaskRules:
         if name in RESERVED or "${" in step.scope:
             return
         where = f"{reference.source}: "
+        if not reference.source.endswith("}"):
+            self.add("reference", at, f"{where}the reference does not end; add `}}`, or write $${{ for a literal ${{")
+            return
         literal = "write $${ for a literal ${, or set `verbatim: true`"
         if reference.default is not None:
             return
@@ -764,7 +791,6 @@ class TaskRules:
 
     def no_cleanup(self) -> None:
         """Check that what steps create is removed."""
-        has_script = any(step.phase != "setup" and step.operation in {"script", "run", "exec"} for step in self.steps)
         for step in self.steps:
             if step.kind in STARTS:
                 kind, argument, ends = STARTS[step.kind]
@@ -782,12 +808,28 @@ class TaskRules:
                     text = f"no later step ends the {kind} {name!r}; add `- {end}` to cleanup"
                     self.add("no-cleanup", step.spec.at, text, of_name=True)
             elif (
-                not has_script
-                and (name := _namespace(step))
+                (name := _namespace(step))
                 and not any(_deletes(each, step, name) for each in self.steps)
+                and not any(self._may_delete(each, step, name) for each in self.steps)
             ):
                 text = f"no step of verify or cleanup deletes the namespace {name!r}"
                 self.add("no-cleanup", step.spec.at, text, of_name=True)
+
+    def _may_delete(self, step: Step, creator: Step, name: str) -> bool:
+        """Return True if a program of verify or cleanup, or a file that it names, may delete a namespace."""
+        if step.phase == "setup" or step.operation not in {"script", "run", "exec"}:
+            return False
+        texts = [text for _, text in _strings(step.args, ())]
+        for text in [word for each in texts if len(each) < LONGEST_COMMAND for word in each.split()]:
+            with suppress(OSError, ValueError):
+                path = self.task.folder / text
+                if path.is_file() and path.stat().st_size <= LONGEST_SCRIPT:
+                    texts.append(path.read_text("utf-8", "replace"))
+        content = "\n".join(texts)
+        names = (name, f".{creator.operation}.", *([f"${{{creator.keeps}."] if creator.keeps else []))
+        if step.phase == "cleanup" and any(each in content for each in names):
+            return True
+        return bool(re.search(r"(?i)\b(kubectl|oc)\b[^;|&]{0,200}?\bdelete\b", content))
 
     def files(self) -> None:
         """Check files that steps read before anything can have created them."""
@@ -918,6 +960,7 @@ def shared(tasks: Sequence[TaskRules]) -> Iterator[Finding]:
     """Yield the findings on parallel tasks that may run at the same time."""
     names: dict[tuple[object, ...], TaskRules] = {}
     ports: dict[int, TaskRules] = {}
+    namespaces: dict[str, TaskRules] = {}
     for rules in (each for each in tasks if each.task.parallel):
         reported = False
         for step in rules.steps:
@@ -931,6 +974,15 @@ def shared(tasks: Sequence[TaskRules]) -> Iterator[Finding]:
                 remedy += "" if kind == "file" else ", or give its steps a `scope`"
                 text = f"the parallel task {first.task.name!r} of this folder uses {what}, too; {remedy}"
                 yield finding(rules.task.document, "shared-name", step.spec.at, text, of_name=True)
+            name = _namespace(step)
+            if name and "prefix" not in step.args and "${" not in name:
+                first = namespaces.setdefault(name, rules)
+                if first is not rules and not reported:
+                    reported = True
+                    text = (
+                        f"the parallel task {first.task.name!r} creates the namespace {name!r}, too; use another name"
+                    )
+                    yield finding(rules.task.document, "shared-name", step.spec.at, text, of_name=True)
             argument = PORTS.get(step.kind, "")
             port = step.args.get(argument)
             if isinstance(port, int) and not isinstance(port, bool) and port:

@@ -167,11 +167,11 @@ _STEPS = {
 }
 _METADATA: Schema = _object(
     {
-        "name": _string("Name of the task, unique in its eval"),
+        "name": _string("Name of the task, unique in its eval") | {"minLength": 1},
         "difficulty": _string("Difficulty, for reports", examples=["easy", "medium", "hard"]),
         "labels": _TEXTS | {"description": "Labels, by which task sets select tasks"},
         "parallel": _flag("The task may run at the same time as other parallel tasks"),
-        "runs": {"type": "integer", "description": "Number of runs"},
+        "runs": {"type": "integer", "minimum": 1, "description": "Number of runs"},
     },
     ["name"],
     others={},  # descriptions, annotations and others, which hosts ignore

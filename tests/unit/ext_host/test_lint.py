@@ -66,6 +66,7 @@ def test_a_folder_is_searched_for_tasks_and_other_files_are_skipped(
             "b/task.yml": RIGHT,
             "b/tekton.yaml": "apiVersion: tekton.dev/v1\nkind: Task\nspec: {}\n",
             "b/objects.yaml": "kind: Pod\n---\nkind: Service\n",
+            "c/kind.yaml": RIGHT.replace("Task", "Tsk"),
             "b/template.yaml": "kind: {{ .Kind }}\n",
             ".git/task.yaml": WRONG,
         },
@@ -74,7 +75,9 @@ def test_a_folder_is_searched_for_tasks_and_other_files_are_skipped(
     assert code == 1
     assert text == (
         "a/task.yaml:7:12: error: shell has no operation 'rum'; did you mean 'run'? [step]\n"
-        "2 files checked: 1 error, 0 warnings\n"
+        "c/kind.yaml:1:7: error: expected `kind: Task` or `kind: Eval` of mcpchecker, found 'Tsk' with apiVersion "
+        "'mcpchecker/v1alpha2'; did you mean 'Task'? [file]\n"
+        "3 files checked: 2 errors, 0 warnings\n"
     )
 
 
@@ -100,7 +103,15 @@ def test_a_file_that_cannot_be_read_is_an_error_at_its_place(folder: Path, capsy
 def test_warnings_fail_with_strict_only_and_rules_can_be_ignored(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    write(folder, {"task.yaml": WARNING})
+    write(folder, {"task.yaml": WARNING, "other.yaml": RIGHT.replace("shell", "shel")})
+    code, text = lint(capsys, "other.yaml", "--strict")
+    assert (
+        code,
+        text.count("steps of shel are not checked: its manifest is not installed; did you mean 'shell'?"),
+    ) == (
+        1,
+        1,
+    )
     assert lint(capsys, "task.yaml")[0] == 0
     assert lint(capsys, "task.yaml", "--strict")[0] == 1
     assert lint(capsys, "task.yaml", "--strict", "--ignore", "no-check,step")[0] == 0
@@ -136,8 +147,10 @@ def test_an_eval_stands_for_its_tasks_and_gives_the_programs_of_their_extensions
     assert (code, text) == (
         1,
         (
+            "a/task.yaml:5:46: warning: steps of http are not checked: its manifest is not installed; --extension "
+            "http=PROGRAM, or =MANIFEST, gives it [not-checked]\n"
             "a/task.yaml:7:40: error: shell has no operation 'rum'; did you mean 'run'? [step]\n"
-            "2 files checked: 1 error, 0 warnings\n"
+            "2 files checked: 1 error, 1 warning\n"
         ),
     )
     code, text = lint(capsys, "eval.yaml", "--extension", "http=ext-http")
@@ -197,6 +210,7 @@ def test_a_judge_without_a_model_and_a_verify_with_assertions(folder: Path, caps
     [
         ("shell.run: {command: [ls], as: a}", "uses the name of outputs 'a', too"),
         ("shell.write-file: {path: a.txt, content: a}", "uses the file 'a.txt', too"),
+        ("shell.start: {command: [ls], name: web}, shell.stop: {name: web}", "uses the process 'web', too"),
         ("shell.run: {command: [ls], as: a, scope: NAME}", ""),
         ("shell.run: {command: [ls]}", ""),
     ],
@@ -209,6 +223,17 @@ def test_parallel_tasks_of_a_folder_do_not_share_names(
     found = lint(capsys, ".")[1]
     assert ("two.yaml:7:11: warning: the parallel task 'one' of this folder " + expected in found) == bool(expected)
     assert "1 warning" in found if expected else "0 warnings" in found
+
+
+def test_parallel_tasks_do_not_create_the_same_namespace(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = TASK.replace("{extension: http}", "{extension: kubernetes}") + (
+        "  setup: [kubernetes.create-namespace: {name: web}]\n  verify: [shell.run: {command: [ls]}]\n"
+        "  cleanup: [kubernetes.delete-namespace: {name: web}]\n"
+    )
+    write(folder, {f"{name}/task.yaml": text.replace("NAME", name) for name in ("one", "two")})
+    found = lint(capsys, ".")[1]
+    assert "two/task.yaml:7:11: warning: the parallel task 'one' creates the namespace 'web', too" in found
+    assert "1 warning" in found
 
 
 def test_parallel_tasks_do_not_share_a_port_and_names_are_unique(

@@ -134,6 +134,21 @@ CASES = {
         "  verify:\n    - shell.run: {command: [ls]}\n    - script: {inline: ls, env: {A: '{steps.shell.run.out}'}}\n",
         "9:37 template: {steps.shell.run.out}: shell.run has no output 'out'; ",
     ),
+    "a reference without an end": (
+        '  verify:\n    - shell.run: {command: ["${web.port"]}\n',
+        "8:29 reference: ${web.port: the reference does not end; add `}`",
+    ),
+    "a reference in a step of the host": (
+        "  verify:\n    - shell.run: {command: [ls], as: a}\n    - script: {inline: 'echo ${a.stdout}'}\n",
+        "9:24 reference: ${a.stdout} is not replaced in steps of the host; write {steps.",
+    ),
+    "a namespace that only another command and another deletion follow": (
+        (
+            "  setup: [k8s.create-namespace: {name: web}]\n  verify: [shell.run: {command: [kubectl, get, -n, web]}]\n"
+            "  cleanup: [k8s.delete-namespace: {name: other}]\n"
+        ),
+        "7:11 no-cleanup: no step of verify or cleanup deletes the namespace 'web'",
+    ),
     "a brace that is not a template": (
         "  verify:\n    - script: {inline: ls, env: {A: '{}'}}\n",
         "8:37 template: env.A: expected ",
@@ -189,7 +204,8 @@ CASES = {
 @pytest.mark.parametrize("name", CASES)
 def test_a_problem_is_found_at_its_place(name: str, tmp_path: Path) -> None:
     body, expected = CASES[name]
-    assert [text[: len(expected)] for text in findings(tmp_path, body)] == [expected]
+    found = [text for text in findings(tmp_path, body) if " not-checked: " not in text]
+    assert [text[: len(expected)] for text in found] == [expected]
 
 
 @pytest.mark.parametrize(
@@ -223,6 +239,10 @@ def test_a_problem_is_found_at_its_place(name: str, tmp_path: Path) -> None:
         (
             "  setup: [k8s.create-namespace: {name: web}]\n  verify: [k8s.get: {resource: pods}]\n"
             "  cleanup: [script: {inline: kubectl delete namespace web}]\n"
+        ),
+        (
+            "  setup: [k8s.create-namespace: {name: web}]\n"
+            "  verify: [shell.run: {command: [kubectl, delete, namespace, web]}]\n"
         ),
         (
             "  setup: [k8s.create-namespace: {prefix: web, as: ns}]\n  verify: [k8s.get: {resource: pods}]\n"
@@ -262,10 +282,37 @@ def test_a_legacy_task_is_checked(tmp_path: Path) -> None:
     assert findings(tmp_path, "  verify: {file: no.sh}\n", head=legacy)[0].startswith("6:18 missing-file: ")
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        ("{name: t}", "{name: ''}", ["3:12 file: metadata.name: expected at least 1 characters"]),
+        ("{name: t}", "{name: t, runs: 0}", ["3:27 file: metadata.runs: expected at least 1, found 0"]),
+        ("{name: t}", "{name: t, paralel: true}", ["3:21 unknown-member: metadata: unknown member 'paralel'; did"]),
+        (
+            "apiVersion: mcpchecker/v1alpha2\n",
+            "",
+            ["3:1 file: the task has `spec`; set apiVersion: mcpchecker/v1alpha2", "3:1 not-checked: the steps of"],
+        ),
+        (
+            "{inline: PROMPT}",
+            "Fix it.",
+            ["6:11 file: spec.prompt: expected an object", "6:11 not-checked: the steps of this task are not checked"],
+        ),
+    ],
+)
+def test_a_wrong_value_is_one_error_and_says_what_is_not_checked(
+    old: str, new: str, expected: list[str], tmp_path: Path
+) -> None:
+    found = findings(
+        tmp_path, CHECK.replace("run", "rum") if len(expected) == 2 else CHECK, head=HEAD.replace(old, new)
+    )
+    assert [text[: len(start)] for text, start in zip(found, expected, strict=True)] == expected
+
+
 def test_every_rule_has_a_case(tmp_path: Path) -> None:
     """Those of several files have tests in test_lint."""
     found = {expected.split()[1].rstrip(":") for _, expected in CASES.values()}
-    others = {"shared-name", "shared-port", "missing-program", "no-tasks", "duplicate-name", "extension"}
+    others = {"shared-name", "shared-port", "missing-program", "no-tasks", "duplicate-name", "extension", "not-checked"}
     assert found | others == RULES.keys()
     assert not found & others
 
