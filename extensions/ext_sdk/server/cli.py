@@ -96,6 +96,7 @@ def _run(
         if left and chosen.command == "call" and chosen.operation and not (chosen.args or left[0].startswith("-")):
             chosen.args = left.pop(0)
         if left:
+            parser.prog += f" {chosen.command}" if chosen.command else ""
             parser.error(f"unrecognized arguments: {' '.join(left)}")
     except SystemExit as end:  # --help, --version, or a usage error, which was printed
         return int(end.code or 0)
@@ -200,9 +201,21 @@ def _add_serving(parser: argparse.ArgumentParser, workdir: str) -> None:
     Args:
         workdir: the default of --workdir.
     """
+
+    def names(text: str) -> str:
+        if not text.strip(" ,"):
+            raise argparse.ArgumentTypeError(f"expected names of operations, or patterns with *, found {text!r}")
+        return text
+
+    def directory(text: str) -> str:
+        if text and not os.path.isdir(text):  # noqa: PTH112
+            raise argparse.ArgumentTypeError(f"expected a directory that exists, found {text!r}")
+        return text
+
     parser.add_argument(
         "--allow",
         action="append",
+        type=names,
         default=[],
         metavar="NAMES",
         help="operations that are served although they may destroy something: names, or patterns with *, separated by "
@@ -211,11 +224,14 @@ def _add_serving(parser: argparse.ArgumentParser, workdir: str) -> None:
     parser.add_argument(
         "--deny",
         action="append",
+        type=names,
         default=[],
         metavar="NAMES",
         help="operations that are not served, in the same form; an exact name in --allow counts more than a pattern",
     )
-    parser.add_argument("--workdir", default="", metavar="DIR", help=f"working directory (default: {workdir})")
+    parser.add_argument(
+        "--workdir", type=directory, default="", metavar="DIR", help=f"working directory (default: {workdir})"
+    )
     parser.add_argument("--config", metavar="JSON", help="configuration", default=argparse.SUPPRESS)
 
 
@@ -337,6 +353,8 @@ def write_export(folder: Path, texts: Mapping[str, str], *, private: bool = Fals
     """
     from ext_sdk.core.atomic import atomic_write
 
+    if folder.exists() and not folder.is_dir():
+        raise _UsageError(f"export: {folder}: expected a folder, or a new name, found a file; choose another DIR")
     folder.mkdir(parents=True, exist_ok=True)
     try:
         recorded = loads((folder / RECORD).read_text(encoding="utf-8"))

@@ -7,6 +7,8 @@ from these data, and the rest is imported while it reads.
 
 from __future__ import annotations
 
+import os
+
 from ext_sdk.core.gevals_spec import INVALID_PARAMS
 from ext_sdk.core.text import LONGEST_NAME, suggest
 from ext_sdk.core.wire.errors import MessageError, RpcError
@@ -54,8 +56,8 @@ class Serving:
         self, protocol: str, *, allow: Iterable[str] = (), deny: Iterable[str] = (), workdir: str = "", config: str = ""
     ) -> None:
         self.protocol = protocol
-        self.allow = [name for text in allow for name in text.split(",") if name]
-        self.deny = [name for text in deny for name in text.split(",") if name]
+        self.allow = [name for text in allow for name in map(str.strip, text.split(",")) if name]
+        self.deny = [name for text in deny for name in map(str.strip, text.split(",")) if name]
         self.workdir = workdir
         self.config = config
 
@@ -71,11 +73,13 @@ class Serving:
         for word in words:
             name, equals, value = word.partition("=")
             value = value if equals else next(words, "")
-            if name not in values or not value or value.startswith("--"):
+            if name not in values or not value.strip(" ,") or value.startswith("--"):
                 return None
             values[name].append(value)
         protocol, workdir, config = (next(iter(values[f"--{name}"]), "") for name in ("protocol", "workdir", "config"))
         if protocol not in PROTOCOLS or any(len(values[f"--{name}"]) > 1 for name in ("protocol", "workdir", "config")):
+            return None
+        if workdir and not os.path.isdir(workdir):  # noqa: PTH112
             return None
         return cls(protocol, allow=values["--allow"], deny=values["--deny"], workdir=workdir, config=config)
 

@@ -143,6 +143,11 @@ def _converted(
             steps = _PATH_STEP.finditer(outside["path"])
             found = _at(value, [step["name"] or int(step["index"]) for step in steps])
             explained = InvalidArgs(explained.field, f"{explained.message}, found {dumps(found)[:LONGEST_NAME]}")
+        if text.startswith("Expected `array`, got `str`"):
+            rules = [rule.fields for rule in args_type.__alternatives__ if explained.field in rule.fields]
+            others = [name for fields in rules for name in fields if name != explained.field]
+            advice = f", or use {' or '.join(others)}" if others else ""
+            explained = InvalidArgs(explained.field, f'{explained.message}; write a list, as in ["a", "b"]{advice}')
         raise explained from error
     except UnicodeEncodeError as error:
         raise not_text(error) from error

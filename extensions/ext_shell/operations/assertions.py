@@ -71,7 +71,9 @@ def assert_agent(args: AssertAgent, context: ext_sdk.Context) -> ext_sdk.Result:
     agent = context.agent
     if agent is None:
         advice = "hosts send them in the verify phase, so make this a step of verify"
-        if context.phase == "verify":
+        if not context.phase:
+            advice += "; clients of MCP, G-Assist and Pi have none: for them, use `serve --deny assert-agent`"
+        elif context.phase == "verify":
             advice = "the host must send them; `ext-shell call` sends the text of --agent-output"
         raise ext_sdk.OperationFailed(
             "the agent's prompt and output are missing",

@@ -193,7 +193,7 @@ def test_state_is_closed_after_a_call(tmp_path: Path) -> None:
         (["call", "ehco"], "ext-probe: unknown operation: ehco; did you mean 'echo'?\n"),
         (["call", "ehco", "--describe"], "did you mean 'echo'?"),
         (["echo", "{}"], "ext-probe: echo is an operation: ext-probe call echo '{…}'\n"),
-        (["call", "echo", "{}", "{}"], "ext-probe: unrecognized arguments: {}\nSee ext-probe --help\n"),
+        (["call", "echo", "{}", "{}"], "ext-probe call: unrecognized arguments: {}\nSee ext-probe call --help\n"),
         (["call", "echo", "{"], """ext-probe: ARGS: expected an object of JSON, as '{"name": "value"}': not JSON: """),
         (["call", "echo", "[]"], "ext-probe: echo: args: expected an object, found []\n"),
         (
@@ -421,6 +421,18 @@ def test_an_export_never_overwrites_a_file_of_a_user(made: str, tmp_path: Path) 
         (["--protocol", "gassist", "my plugin"], "export: 'my plugin' cannot be the name of a plugin's folder"),
         (["--protocol", "gassist", "--config", "{", "probe"], "--config: expected an object of JSON"),
         (["--protocol", "gassist", "--allow", "ecko", "probe"], "--allow ecko: matches no operation of probe; did you"),
+        (
+            ["--protocol", "gassist", "--workdir", "/dev/null", "probe"],
+            "expected a directory that exists, found '/dev/nul",
+        ),
+        (
+            ["--protocol", "gassist", "--allow", " ,", "probe"],
+            "--allow: expected names of operations, or patterns with",
+        ),
+        (
+            ["--protocol", "pi", "/dev/null"],
+            "export: /dev/null: expected a folder, or a new name, found a file; choose",
+        ),
         (["--protocol", "gassist", "/dev/null/probe"], "export: /dev/null/probe: Not a directory"),
     ],
 )

@@ -57,7 +57,7 @@ def test_each_tool_is_on_a_line_of_its_own() -> None:
         ("drop*", "", "get get-all add drop drop-all"),
         ("*", "", "get get-all add drop drop-all"),
         ("*", "drop-all,add", "get get-all drop"),
-        ("drop,get", "*", "get drop"),  # a name counts more than a pattern
+        ("drop, get ,", " *", "get drop"),  # a name counts more than a pattern
         ("*", "*-all", "get add drop"),
         ("drop", "drop", "get get-all add"),
         ("get", "", "get get-all add"),
@@ -115,11 +115,11 @@ def test_a_star_stands_for_any_characters(name: str, pattern: str, *, matched: b
 
 
 def test_options_are_read_without_the_complete_parser() -> None:
-    words = "--protocol mcp --allow=a,b --allow c --deny d* --workdir /w --config {}"
+    words = "--protocol mcp --allow=a,b --allow c --deny d* --workdir / --config {}"
     serving = Serving.read(words.split())
     assert serving is not None
     assert (serving.protocol, serving.allow, serving.deny) == ("mcp", ["a", "b", "c"], ["d*"])
-    assert (serving.workdir, serving.config) == ("/w", "{}")
+    assert (serving.workdir, serving.config) == ("/", "{}")
 
 
 @pytest.mark.parametrize(
@@ -132,7 +132,9 @@ def test_options_are_read_without_the_complete_parser() -> None:
         "--allow a",
         "--protocol mcp --allow --deny",
         "--protocol mcp --protocol mcp",
-        "--protocol mcp --workdir /a --workdir /b",
+        "--protocol mcp --workdir / --workdir /",
+        "--protocol mcp --workdir /dev/null",
+        "--protocol mcp --allow ,",
         "--protocol mcp further",
     ],
 )

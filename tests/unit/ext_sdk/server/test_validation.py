@@ -92,7 +92,7 @@ def test_json_becomes_typed_arguments() -> None:
         ({"drawing": {"shape": "circle", "radus": 1}}, "drawing", "did you mean 'radius'?"),
         ({"x" * 1_000_000: 1}, "", f"unknown argument '{'x' * 80}'; known are"),
         # Another type, or a value out of bounds.
-        ({"command": "ls"}, "command", "expected an array, found a string"),
+        ({"command": "ls"}, "command", 'expected an array, found a string; write a list, as in ["a", "b"]'),
         ({"command": [1]}, "command[0]", "expected a string, found an integer"),
         ({"command": None}, "command", "expected an array, found null"),
         ({"number": "1"}, "number", "expected an integer, found a string"),

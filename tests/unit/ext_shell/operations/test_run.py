@@ -194,7 +194,10 @@ class TestWhatCannotBeStarted:
             ({"command": ["true"], "script": "true"}, "expected one of command and script, found both"),
             ({"command": []}, "command: expected an array of length >= 1"),
             ({"command": [""]}, "command: the name of the program is empty"),
-            ({"command": "echo hi"}, "command: expected an array, found a string"),
+            (
+                {"command": "echo hi"},
+                'command: expected an array, found a string; write a list, as in ["a", "b"], or use script',
+            ),
             ({"command": ["true"], "shell": "sh"}, "`shell` requires `script`"),
             ({"command": ["true"], "stdin": "", "stdinFile": "x"}, "expected one of stdin and stdinFile, found both"),
             ({"command": ["true"], "comand": ["x"]}, "unknown argument 'comand'; did you mean 'command'?"),
