@@ -39,7 +39,8 @@ Serve the operations to clients of the Model Context Protocol:
 
     ext-NAME serve --protocol mcp
 
-After a change of arguments, descriptions or configuration, update the prepared manifest. A test finds a stale one.
+Update the prepared manifest after each new, renamed or removed operation, and each change of arguments, descriptions,
+effects (`read_only=True`), configuration or version. A test finds a stale one.
 
     ext-sdk prepare MODULE.extension:extension
 

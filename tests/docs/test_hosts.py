@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 import shutil
 from typing import TYPE_CHECKING
 
@@ -55,3 +57,29 @@ def test_every_block_in_another_language_is_one_of_these_files() -> None:
         language: [f"file={EXAMPLES}/{name}"]
         for language, name in {"go": "host_test.go", "javascript": "host.test.mjs", "rust": "host.rs"}.items()
     }
+
+
+def test_the_configurations_of_mcp_clients_start_a_server_with_the_operations_that_they_allow(tmp_path: Path) -> None:
+    shown = [block.text for block in blocks() if block.page == "docs/serving.md"]
+    found = [json.loads(text) for text in shown if re.search(r'"(mcpServers|servers)"', text)]
+    entries = [next(iter(config.values()))["shell"] for config in found]
+    lines = [" ".join(re.sub("^/.*/", "", word) for word in (entry["command"], *entry["args"])) for entry in entries]
+    lines += [text.partition(" -- ")[2].strip() for text in shown if text.startswith("$ claude mcp add ")]
+    assert len(lines) == 3
+    requests: tuple[tuple[str, object], ...] = (
+        ("initialize", {"protocolVersion": "2025-11-25", "capabilities": {}}),
+        ("tools/list", {}),
+    )
+    sent = [
+        {"jsonrpc": "2.0", "id": id, "method": name, "params": params} for id, (name, params) in enumerate(requests)
+    ]
+    (tmp_path / "input").write_text("".join(json.dumps(message) + "\n" for message in sent))
+    for line in lines:
+        command = re.sub(r"--workdir \S+", f"--workdir {tmp_path}", line)
+        assert command != line
+        done = run(["bash", "-c", f"{command} <input"], tmp_path, LIMIT_SECONDS)
+        *notices, _, listed = done.stdout.splitlines()
+        names = {tool["name"] for tool in json.loads(listed)["result"]["tools"]}
+        assert {"run", "write-file"} <= names
+        assert names.isdisjoint({"start", "remove"})
+        assert "start, copy, remove" in notices[0]

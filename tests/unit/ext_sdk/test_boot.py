@@ -358,3 +358,27 @@ def test_arguments_mean_a_person() -> None:
     probe = [sys.executable, str(SAMPLES / "probe.py"), "--version"]
     ran = subprocess.run(probe, capture_output=True, timeout=PATIENCE_S, check=True)
     assert ran.stdout == b"ext-probe 1.2.3\n"
+
+
+def test_a_traceback_is_redacted_and_what_is_printed_is_not(tmp_path: Path) -> None:
+    (tmp_path / "leaky.py").write_text(
+        "import os, ext_sdk\n"
+        "extension = ext_sdk.Extension('leaky', version='1.0.0')\n"
+        "@extension.operation(read_only=True)\n"
+        "def leak() -> ext_sdk.Result:\n"
+        '    """Show a secret."""\n'
+        "    print('printed', os.environ['API_TOKEN'], flush=True)\n"
+        "    raise KeyError(os.environ['API_TOKEN'])\n"
+        "raise SystemExit(extension.run())\n"
+    )
+    secret = "opensesame-4711"
+    message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "leak", "arguments": {}}}
+    done = subprocess.run(
+        [sys.executable, tmp_path / "leaky.py", "serve", "--protocol", "mcp"], input=f"{json.dumps(message)}\n",
+        text=True, env=os.environ | {"API_TOKEN": secret}, capture_output=True, check=False, timeout=PATIENCE_S,
+    )  # fmt: skip
+    assert "KeyError" in done.stdout
+    assert secret not in done.stdout
+    assert f"printed {secret}\n" in done.stderr
+    assert "Traceback" in done.stderr
+    assert done.stderr.count(secret) == 1

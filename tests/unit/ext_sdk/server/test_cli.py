@@ -430,7 +430,7 @@ def test_an_export_never_overwrites_a_file_of_a_user(made: str, tmp_path: Path) 
             "--allow: expected names of operations, or patterns with",
         ),
         (
-            ["--protocol", "pi", "/dev/null"],
+            ["--protocol", "pi", "--allow=*", "/dev/null"],
             "export: /dev/null: expected a folder, or a new name, found a file; choose",
         ),
         (["--protocol", "gassist", "/dev/null/probe"], "export: /dev/null/probe: Not a directory"),
