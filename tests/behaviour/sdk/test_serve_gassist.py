@@ -151,6 +151,7 @@ def test_a_ping_is_answered_while_an_operation_runs(tmp_path: Path) -> None:
 
 
 def test_the_working_directory_is_that_of_the_process_or_of_the_option(tmp_path: Path) -> None:
+    (tmp_path / "other").mkdir()
     for options, folder in (((), tmp_path), ((f"--workdir={tmp_path}/other",), tmp_path / "other")):
         with Engine("--allow=*", *options, cwd=tmp_path) as engine:
             assert f"workdir: {folder}\n" in str(engine.execute("probe_circumstances")[0]["data"])

@@ -174,6 +174,7 @@ def test_a_slash_command_lists_describes_and_runs_operations() -> None:
 
 
 def test_the_working_directory_is_that_of_the_option_of_the_call_or_of_the_process(tmp_path: Path) -> None:
+    (tmp_path / "fixed").mkdir()
     for options, cwd, folder in (
         ((), None, tmp_path),
         ((), "/other", Path("/other")),
