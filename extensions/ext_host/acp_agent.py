@@ -154,8 +154,11 @@ class _Transport:
         self._decoder = FRAMINGS["ndjson"].decoder(MESSAGE_BYTES)
 
     async def send(self, message: dict[str, Any]) -> None:
+        if self._writer.transport.is_closing():
+            return  # the agent has ended, or reads no more; a request to it fails by the end of its output
         self._writer.write(dumps(message).encode("utf-8", "backslashreplace") + b"\n")
-        await self._writer.drain()
+        with suppress(ConnectionError):
+            await self._writer.drain()
 
     async def receive(self) -> dict[str, Any] | None:
         while True:
