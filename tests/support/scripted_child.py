@@ -12,8 +12,8 @@ from ext_recorder.messages.open_calls import IdMap
 from ext_recorder.messages.path_bindings import ReplayBindings
 from ext_recorder.protocols.dialect import DIALECTS
 from ext_recorder.verify.child_messages import ChildMessages
-from ext_recorder.verify.differences import LiveDifferences
 from ext_recorder.verify.host_script import HostScript, LookaheadReader, RequestWriter
+from ext_recorder.verify.pairing import LiveDifferences
 from ext_sdk.core.redaction.redactor import Redactor
 from ext_sdk.core.wire.frames import Frame
 from ext_sdk.core.wire.framing import FRAMINGS

@@ -5,8 +5,7 @@
     host_script        the host's part, sans-IO: what is sent when, and when to give up
     request_writer     recorded requests with live ids, names and paths
     child_messages     live messages in the form that a cassette would have
-    pairing            pairs of recorded and live messages, and their order
-    differences        differences as text
+    pairing            pairs of recorded and live messages, their order, and the differences as text
     paired_messages    recorded and live messages, and the key by which they are paired
     child_process      the child: a supervised process, its files, its exit
     clients            clients of a socket server, each with a script of its own

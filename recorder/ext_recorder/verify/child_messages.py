@@ -9,10 +9,9 @@ from ext_recorder.cassette.events import STDERR_FRAMING, Data
 from ext_recorder.messages.differences import shortened
 from ext_recorder.messages.open_calls import CallTracker
 from ext_recorder.protocols.dialect import OTHER, ClassifiedMessage
-from ext_recorder.verify.differences import Expected, Received, identity
 from ext_sdk.core.wire.frames import Frame
 
-from .pairing import MessagePairing
+from .pairing import Expected, MessagePairing, Received, identity
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
     from ext_sdk.core.wire.frames import Junk
     from ext_sdk.core.wire.framing import Framing
 
-    from .differences import LiveDifferences
+    from .pairing import LiveDifferences
 
     # The next events of the cassette, with their lines.
     Soon = Callable[[], Iterable[tuple[Event, int]]]

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from ext_recorder.messages.path_bindings import ReplayBindings
     from ext_recorder.protocols.dialect import ClassifiedMessage, Dialect
     from ext_recorder.verify.child_messages import ChildMessages
-    from ext_recorder.verify.differences import LiveDifferences
+    from ext_recorder.verify.pairing import LiveDifferences
     from ext_sdk.core.wire.framing import Framing
 
 AHEAD_EVENTS = 1_000  # that are read ahead

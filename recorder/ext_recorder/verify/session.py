@@ -22,8 +22,8 @@ from ext_recorder.verify.host_script import PROJECTS, RequestWriter
 from ext_sdk.core.wire.framing import FRAMINGS
 
 from .child_messages import ChildMessages
-from .differences import LiveDifferences
 from .host_script import HostScript, LookaheadReader
+from .pairing import LiveDifferences
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

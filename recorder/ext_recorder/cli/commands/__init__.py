@@ -30,7 +30,7 @@ MODULES = {
     "recover": "edit",
     "shim": "setup",
     "config": "setup",
-    "conformance": "conformance",
+    "conformance": "verify",
     "completion": "setup",
 }
 NAMES = tuple(MODULES)
