@@ -17,7 +17,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_USER := 0
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test live kind-up kind-down bench lint format cassettes docs docs-check coverage clean distclean
+.PHONY: help demo test live kind-up kind-down bench lint format cassettes docs docs-check pictures coverage clean distclean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -60,6 +60,9 @@ docs: $(STAMP)  ## generate manifests and reference pages from the code
 docs-check: $(STAMP)  ## fail if a generated file is out of date
 	$(BIN)/python -m docs.generate --check
 
+pictures: $(VENV)/site-tools  ## make the pictures of docs/images from real runs (needs chromium)
+	$(BIN)/python -m docs.site.pictures
+
 coverage: $(STAMP)  ## run all tests with line and branch coverage, including child processes
 	$(BIN)/coverage erase
 	$(BIN)/coverage run -m pytest -n auto --dist worksteal $(ARGS)
@@ -80,3 +83,7 @@ $(STAMP): pyproject.toml .ci/make-venv
 	@$(BIN)/python -m pip install --quiet --upgrade pip
 	@$(BIN)/python -m pip install --quiet --editable . --group dev
 	@echo '$(CURDIR)' >$@
+
+$(VENV)/site-tools: $(STAMP)
+	@$(BIN)/python -m pip install --quiet --group site
+	@touch $@

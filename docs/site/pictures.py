@@ -1,0 +1,175 @@
+"""Make the pictures of docs/images/ from real runs: `make pictures` (`python -m docs.site.pictures`).
+
+- `view.png`, `view-dark.png`: the page of `ext-recorder view` for a recorded eval, in headless Chromium;
+- `first-task.svg`, `first-recording.svg`: terminal sessions. Each command runs on a terminal of its own; its output
+  appears in the picture at the recorded times, shortened where nothing happens.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import pty
+import re
+import subprocess
+from dataclasses import dataclass, field
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from time import monotonic
+
+from rich.console import Console
+from rich.terminal_theme import MONOKAI
+from rich.text import Text
+
+from docs.demo import SCRIPTS
+from docs.site.recordings import record_eval, view
+from tests.support.browser import Browser
+
+ROOT = Path(__file__).resolve().parents[2]
+IMAGES = ROOT / "docs" / "images"
+LONGEST_PAUSE_S = 1.0
+TYPING_S = 0.8  # between the end of a command and the next one
+REQUEST = (
+    '{"jsonrpc":"2.0","id":1,"method":"execute","params":{"operation":"run","args":{"command":["date","+%T.%N"]},'
+    '"context":{"workdir":".","phase":"setup"}}}\n'
+)
+SESSIONS = {
+    "first-task": (
+        "cp -r docs/examples/eval my-eval",
+        'ln -s "$(command -v ext-shell)" my-eval',
+        "ext-host run my-eval/eval.yaml --run fix-the-greeting",
+    ),
+    "first-recording": (
+        "ext-recorder record date.yaml -- ext-shell < request.json > response.json",
+        "ext-recorder show date.yaml",
+        "ext-recorder replay date.yaml < request.json | cmp - response.json && echo the same",
+        "ext-recorder verify --mask @duration date.yaml -- ext-shell",
+        "ext-recorder verify --mask @duration --mask '[0-9:.]{18}' date.yaml -- ext-shell",
+    ),
+}
+# The format of rich without its web fonts: a picture is shown without network.
+FORMAT = """\
+<svg class="rich-terminal" viewBox="0 0 {width} {height}" xmlns="http://www.w3.org/2000/svg">
+<style>
+.{unique_id}-matrix {{ font-family: ui-monospace, Menlo, Consolas, "DejaVu Sans Mono", monospace;
+  font-size: {char_height}px; line-height: {line_height}px; white-space: pre }}
+.{unique_id}-title {{ font: 600 18px system-ui, sans-serif }}
+{styles}
+{animation}
+</style>
+<defs>
+<clipPath id="{unique_id}-clip-terminal"><rect width="{terminal_width}" height="{terminal_height}"/></clipPath>
+{lines}
+</defs>
+{chrome}
+<g transform="translate({terminal_x}, {terminal_y})" clip-path="url(#{unique_id}-clip-terminal)">
+{backgrounds}
+<g class="{unique_id}-matrix">
+{matrix}
+</g>
+</g>
+</svg>
+"""
+
+
+@dataclass
+class Session:
+    """Lines of a terminal with the times at which they appeared."""
+
+    lines: list[str] = field(default_factory=list)
+    times: list[float] = field(default_factory=list)
+    now: float = 0.0
+
+    def add(self, text: str, after: float) -> None:
+        """Add a line that appeared some seconds after the previous one."""
+        self.now += min(after, LONGEST_PAUSE_S)
+        self.lines.append(text)
+        self.times.append(self.now)
+
+    def run(self, command: str, folder: Path) -> None:
+        """Run a command on a terminal of its own, and add what it prints."""
+        self.add(f"\033[32m$\033[0m \033[1m{command}\033[0m", TYPING_S if self.lines else 0)
+        ours, theirs = pty.openpty()
+        path = os.pathsep.join((str(SCRIPTS), os.environ["PATH"]))
+        environment = os.environ | {"PATH": path, "TERM": "xterm-256color", "COLUMNS": "110"}
+        with subprocess.Popen(
+            ["sh", "-c", command], cwd=folder, env=environment, stdin=theirs, stdout=theirs, stderr=theirs
+        ):
+            os.close(theirs)
+            self._read(ours)
+        os.close(ours)
+
+    def _read(self, terminal: int) -> None:
+        before, rest = monotonic(), b""
+        while True:
+            try:
+                data = os.read(terminal, 65536)
+            except OSError:  # the other end is closed
+                break
+            *lines, rest = (rest + data).split(b"\n")
+            for line in lines:
+                # A line that a program replaces, such as its progress, is not part of the picture.
+                text = line.decode().rstrip("\r").rpartition("\r\033[K")[2]
+                self.add(text, monotonic() - before)
+                before = monotonic()
+        if rest:
+            self.add(rest.decode(), 0)
+
+    def svg(self, title: str) -> str:
+        """Return the session as a picture."""
+        texts = [Text.from_ansi(line) for line in self.lines]
+        width = max(text.cell_len for text in texts) + 1
+        console = Console(record=True, width=width, file=io.StringIO(), force_terminal=True)
+        for text in texts:
+            console.print(text, soft_wrap=True)
+        name = re.sub(r"\W+", "-", title.lower())
+        delays = "\n".join(
+            f'[clip-path="url(#{name}-line-{number})"] {{ animation-delay: {time:.2f}s }}'
+            for number, time in enumerate(self.times)
+        )
+        animation = (
+            "@media (prefers-reduced-motion: no-preference) {\n"
+            "[clip-path*='-line-'] { animation: appear 1ms both }\n"
+            f"{delays}\n}}\n@keyframes appear {{ from {{ opacity: 0 }} to {{ opacity: 1 }} }}"
+        )
+        code_format = FORMAT.replace("{animation}", animation.replace("{", "{{").replace("}", "}}"))
+        return console.export_svg(title=title, theme=MONOKAI, unique_id=name, code_format=code_format)
+
+
+def terminal_session(name: str, folder: Path) -> Session:
+    """Run the commands of a session in an empty folder."""
+    (folder / "docs").symlink_to(ROOT / "docs")
+    (folder / "request.json").write_text(REQUEST)
+    session = Session()
+    for command in SESSIONS[name]:
+        session.run(command, folder)
+    return session
+
+
+def terminal_pictures() -> None:
+    """Write the pictures of the terminal sessions."""
+    for name in SESSIONS:
+        with TemporaryDirectory(prefix="eval-") as folder:
+            svg = terminal_session(name, Path(folder)).svg(name.replace("-", " ").capitalize())
+        text = re.sub(r"[ \t]+$", "", svg, flags=re.MULTILINE)
+        (IMAGES / f"{name}.svg").write_text(text.rstrip("\n") + "\n")
+
+
+def screenshots() -> None:
+    """Write the pictures of the viewer."""
+    with TemporaryDirectory(prefix="eval-") as folder, Browser(Path(folder, "profile")) as browser:
+        page = Path(folder, "page.html")
+        view(record_eval(Path(folder)), page)
+        for file, dark in (("view.png", False), ("view-dark.png", True)):
+            browser.open(page, width=1280, height=720, dark=dark)
+            number = next(i for i, text in enumerate(browser.texts("#rows-shown .row")) if "openai" in text)
+            browser.click("#rows-shown .row", number)
+            browser.screenshot(IMAGES / file)
+
+
+if __name__ == "__main__":
+    IMAGES.mkdir(exist_ok=True)
+    terminal_pictures()
+    screenshots()
+    for path in sorted(IMAGES.iterdir()):
+        print(f"{path.relative_to(ROOT)}: {path.stat().st_size:,} bytes")
