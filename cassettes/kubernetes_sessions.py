@@ -104,7 +104,7 @@ def on_cluster(*steps: Step, namespace: str, files: dict[str, str] | None = None
 
 
 SESSIONS = {
-    # The example of the specification, as the task of README. The second `apply` acts as the agent and creates a pod.
+    # The task of docs/kubernetes-tasks.md. The second `apply` acts as the agent and creates a pod.
     "kubernetes/create-pod": Session(
         steps_of(
             TASK,

@@ -53,7 +53,7 @@ def generated() -> Iterator[tuple[Path, str]]:
         yield from ((path, content.decode()) for path, content in prepared(target).items())
         manifests.append(extension.manifest())
         yield REFERENCE / f"{program}.md", extension_page.page(program, extension)
-        tables[f"names: {program}"] = extension_page.names(extension, f"docs/reference/{program}.md")
+        tables[f"names: {program}"] = extension_page.names(extension, f"reference/{program}.md")
     extensions = {each.name: each for each in map(task_schema.Extension.of_manifest, manifests)}
     yield REFERENCE / "task.schema.json", task_schema.text_of(task_schema.file_schema(extensions))
     yield REFERENCE / "ext-recorder.md", recorder_page.page()

@@ -68,14 +68,18 @@ def executed(steps: list[Step], answers: list[object]) -> list[tuple[Step, objec
     return [(step, answer) for step, answer in zip(steps, answers, strict=True) if step[0] == "execute"]
 
 
-def test_a_failing_wait_tells_its_story_which_is_that_of_the_readme(tmp_path: Path) -> None:
+def test_a_failing_wait_tells_its_story_which_is_that_of_the_page(tmp_path: Path) -> None:
     steps = kubernetes_sessions.SESSIONS["kubernetes/failing"].steps
     answers = play("kubernetes/failing", steps, tmp_path)
     condition = next(answer for step, answer in executed(steps, answers) if step[1]["operation"] == "condition")
     story = str(cast("dict[str, object]", condition)["error"])
     for part in ("last found False", "CrashLoopBackOff", "exit code 3", "event:", "BackOff"):
         assert part in story
-    (shown,) = (block.text for block in blocks() if block.page == "README.md" and "last found False" in block.text)
+    (shown,) = (
+        block.text
+        for block in blocks()
+        if block.page == "docs/kubernetes-tasks.md" and "last found False" in block.text
+    )
     assert agrees(shown, story)
 
 

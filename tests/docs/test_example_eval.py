@@ -1,4 +1,4 @@
-"""The example eval of README: what mcpchecker demands of its files; its tasks, run by ext-host."""
+"""The example eval, docs/examples/eval: what mcpchecker demands of its files; its tasks, run by ext-host."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ import pytest
 import yaml
 
 from tests.docs.pages import ROOT
+from tests.docs.running import run
 
 if TYPE_CHECKING:
     from tests.support.ports import NewPort
@@ -26,6 +27,39 @@ LIMIT_SECONDS = 120
 IDLE = "echo I did nothing"
 SCRIPT = 'sh "$EXT_HOST_TASK_FOLDER/agent.sh" "$1"'
 PHASES = ("setup", "verify", "cleanup")
+WORKFLOW = Path(".github", "workflows", "evals.yaml")
+# An agent over ACP that fixes the greeting, if it is allowed to edit the file.
+ACP_AGENT = """
+import asyncio, pathlib, re, acp
+from acp import schema
+
+class Fixer(acp.Agent):
+    def on_connect(self, conn):
+        self.client = conn
+
+    async def initialize(self, protocol_version, **_):
+        return acp.InitializeResponse(protocol_version=protocol_version)
+
+    async def new_session(self, cwd, **_):
+        return acp.NewSessionResponse(session_id="1")
+
+    async def prompt(self, prompt, session_id, **_):
+        file = pathlib.Path(re.search(r"/.*/greet.py", prompt[0].text)[0])
+        asked = await self.client.request_permission(
+            session_id=session_id,
+            tool_call=schema.ToolCallUpdate(tool_call_id="edit-1", title="Edit"),
+            options=[
+                schema.PermissionOption(option_id="yes", name="Allow", kind="allow_once"),
+                schema.PermissionOption(option_id="no", name="Reject", kind="reject_once"),
+            ],
+        )
+        if getattr(asked.outcome, "option_id", "") == "yes":
+            file.write_text(file.read_text().replace("Helo", "Hello"))
+        await self.client.session_update(session_id, acp.update_agent_message_text(f"I fixed {file}"))
+        return acp.PromptResponse(stop_reason="end_turn")
+
+asyncio.run(acp.run_agent(Fixer()))
+"""
 # An extension whose operation `run` ends with an error of the protocol, and whose other operations succeed.
 FAULTY = """
 import json, pathlib, sys
@@ -104,6 +138,40 @@ def test_the_server_answers_every_request_and_ends_with_its_input() -> None:
     assert (third["id"], third["error"]["code"]) == (3, -32601)
 
 
+def test_all_files_are_valid_by_the_schema_and_the_linter(folder: Folder) -> None:
+    schema = json.loads((ROOT / "docs" / "reference" / "task.schema.json").read_text())
+    for name in ("eval.yaml", *(str(path.relative_to(EVAL)) for path in TASKS)):
+        jsonschema.Draft202012Validator(schema).validate(read(name))
+    command = [sys.executable, "-m", "ext_host", "lint", "eval.yaml"]
+    done = subprocess.run(command, cwd=folder.path, capture_output=True, text=True, check=False, timeout=LIMIT_SECONDS)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "0 errors, 0 warnings" in done.stdout
+
+
+def test_the_workflow_replays_the_recording_without_extensions_and_runs_the_task_with_them(folder: Folder) -> None:
+    jobs = read(str(WORKFLOW))["jobs"]
+    (action,) = (step for step in jobs["replay"]["steps"] if "gevals-extensions" in step["uses"])
+    inputs = yaml.safe_load((ROOT / "action.yml").read_text())["inputs"]
+    assert set(action["with"]) <= set(inputs)
+    replay = f"ext-recorder run --mode none {action['with']['folder']} -- {action['with']['command']}"
+    install, *commands = (step["run"] for step in jobs["run"]["steps"] if "run" in step)
+    assert install == "pip install gevals-extensions"
+    for name in ("shell", "http", "kubernetes"):
+        (folder.path / f"ext-{name}").unlink()
+    for command in (replay, *commands):
+        done = run(["bash", "-e", "-o", "pipefail", "-c", command], folder.path, LIMIT_SECONDS)
+        assert done.returncode == 0, done.stdout
+    assert 'failures="0"' in (folder.path / "report.xml").read_text()
+
+
+def test_the_workflow_is_valid_by_the_schema_of_github_workflows() -> None:
+    command = [sys.executable, "-m", "check_jsonschema", "--builtin-schema", "vendor.github-workflows"]
+    done = subprocess.run(
+        [*command, str(EVAL / WORKFLOW)], capture_output=True, text=True, check=False, timeout=LIMIT_SECONDS
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
 # --- The tasks --------------------------------------------------------------------------------------------------------
 
 
@@ -122,7 +190,7 @@ class Done(NamedTuple):
 
 
 class Folder:
-    """A copy of the example eval, with the extensions that README puts there."""
+    """A copy of the example eval, with the links to the extensions that its page puts there."""
 
     def __init__(self, path: Path) -> None:
         self.path = shutil.copytree(EVAL, path, ignore=shutil.ignore_patterns("__pycache__"))
@@ -181,6 +249,21 @@ def test_an_agent_that_does_nothing_fails_and_all_checks_and_the_cleanup_are_run
     assert [verdict for _, verdict, *_ in done.verdicts] == ["ok", "ok", "FAILED", "FAILED", "ok"]
     assert 'stdout: expected to equal "Hello, world", got "Helo, world"' in done.told
     assert not (folder.path / "fix-the-greeting" / "repo").exists()
+
+
+@pytest.mark.parametrize(("permissions", "code"), [((), 1), (("--permissions", "allow"), 0)])
+def test_an_agent_over_acp_needs_the_permission_for_its_own_tools(
+    folder: Folder, monkeypatch: pytest.MonkeyPatch, permissions: tuple[str, ...], code: int
+) -> None:
+    pytest.importorskip("acp")
+    program = folder.path / "bin" / read("agent-acp.yaml")["acp"]["cmd"]
+    program.parent.mkdir()
+    program.write_text(f"#!{sys.executable}\n{ACP_AGENT}")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", os.pathsep.join([str(program.parent), os.environ["PATH"]]))
+    done = folder.run("fix-the-greeting", "--agent", f"file:{folder.path}/agent-acp.yaml", *permissions)
+    assert done.code == code, done.told + done.errors
+    assert f"I fixed {folder.path}/fix-the-greeting/repo/greet.py" in done.told
 
 
 def test_an_error_that_is_equal_to_its_message_is_printed_once(folder: Folder) -> None:

@@ -1,4 +1,4 @@
-"""The errors that README shows are those that are recorded."""
+"""The errors that docs/kubernetes-tasks.md shows are those that are recorded."""
 
 from __future__ import annotations
 
@@ -8,11 +8,12 @@ import yaml
 
 from tests.docs.pages import ROOT, agrees, blocks
 
+PAGE = "docs/kubernetes-tasks.md"
 NUMBER = re.compile(r"\d+(\.\d+)?")
 
 
 def story(start: str) -> str:
-    return next(block.text for block in blocks() if block.page == "README.md" and block.text.startswith(start))
+    return next(block.text for block in blocks() if block.page == PAGE and block.text.startswith(start))
 
 
 def errors(cassette: str) -> list[str]:
