@@ -11,6 +11,7 @@ import io
 import os
 import pty
 import re
+import shutil
 import subprocess
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -29,22 +30,13 @@ ROOT = Path(__file__).resolve().parents[2]
 IMAGES = ROOT / "docs" / "images"
 LONGEST_PAUSE_S = 1.0
 TYPING_S = 0.8  # between the end of a command and the next one
-REQUEST = (
-    '{"jsonrpc":"2.0","id":1,"method":"execute","params":{"operation":"run","args":{"command":["date","+%T.%N"]},'
-    '"context":{"workdir":".","phase":"setup"}}}\n'
-)
+AGENT = "--workspace hello --agent 'sed -i.bak s/Helo/Hello/ greet.sh'"
 SESSIONS = {
-    "first-task": (
-        "cp -r docs/examples/eval my-eval",
-        'ln -s "$(command -v ext-shell)" my-eval',
-        "ext-host run my-eval/eval.yaml --run fix-the-greeting",
-    ),
+    "first-task": ("ext-host run task.yaml --agent none", f"ext-host run task.yaml {AGENT}"),
     "first-recording": (
-        "ext-recorder record date.yaml -- ext-shell < request.json > response.json",
-        "ext-recorder show date.yaml",
-        "ext-recorder replay date.yaml < request.json | cmp - response.json && echo the same",
-        "ext-recorder verify --mask @duration date.yaml -- ext-shell",
-        "ext-recorder verify --mask @duration --mask '[0-9:.]{18}' date.yaml -- ext-shell",
+        f"ext-host run task.yaml {AGENT} --record greeting",
+        f"ext-host run task.yaml {AGENT} --replay greeting",
+        "ext-recorder view greeting",
     ),
 }
 # The format of rich without its web fonts: a picture is shown without network.
@@ -138,8 +130,7 @@ class Session:
 
 def terminal_session(name: str, folder: Path) -> Session:
     """Run the commands of a session in an empty folder."""
-    (folder / "docs").symlink_to(ROOT / "docs")
-    (folder / "request.json").write_text(REQUEST)
+    shutil.copy(ROOT / "docs" / "examples" / "first" / "task.yaml", folder)
     session = Session()
     for command in SESSIONS[name]:
         session.run(command, folder)

@@ -3,8 +3,8 @@
 | block | promise |
 |---|---|
 | `console` | each line after `$ ` is a command that succeeds; the lines below are its output, `…` is any text; of
-`make TARGET` it is the target that is looked for. The commands run in the checkout, those of a page below docs/examples/
-in its folder |
+`make TARGET` it is the target that is looked for. The commands run in the checkout; those of a page below
+docs/examples/ run in its folder |
 | `console not-run` | shown only, for commands that set up a machine |
 | `python` | runs |
 | `go`, `javascript`, `rust` | with `file=PATH`: a test that passes (test_hosts) |
