@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
-from ext_sdk.core import __version__
+from ext_sdk.core import __version__, own_program
 
 from .files import FileError, HostError
 
@@ -365,7 +365,7 @@ def _run_recorder(runs: Sequence[EvalRun], record: str, replay: str, real: Seque
         programs[_AGENT] = agent.command
     elif isinstance(agent, KaiakAgent):
         _report(f"not recorded: the agent {agent.name}, which must be there on replay, too")
-    words = [sys.executable, "-P", "-m", "ext_host", *_words(click.get_current_context())]
+    words = [*own_program("ext_host"), *_words(click.get_current_context())]
     options = [f"--wrap={run.spec.path}" for run in runs if run.spec.document and run.starts_programs()]
     if programs:
         servers = {name: {"command": argv[0], "args": argv[1:]} for name, argv in programs.items()}
@@ -378,9 +378,9 @@ def _run_recorder(runs: Sequence[EvalRun], record: str, replay: str, real: Seque
     if replay:
         os.environ[_REPLAY] = json.dumps([replay, *real])
     mode = "all" if record else "none"
-    argv = [sys.executable, "-P", "-m", "ext_recorder", "run", "--mode", mode, *options, record or replay, "--", *words]
+    argv = [*own_program("ext_recorder"), "run", "--mode", mode, *options, record or replay, "--", *words]
     sys.stdout.flush()
-    os.execv(sys.executable, argv)  # noqa: S606 - so that signals, the terminal and the exit code are those of the run
+    os.execv(argv[0], argv)  # noqa: S606 - so that signals, the terminal and the exit code are those of the run
 
 
 def _words(context: click.Context) -> list[str]:

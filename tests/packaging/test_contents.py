@@ -19,7 +19,9 @@ if TYPE_CHECKING:
 
 NAME = f"gevals_extensions-{__version__}"
 EXTENSIONS = ("ext_http", "ext_kubernetes", "ext_shell")
-SOURCE_ROOTS = dict.fromkeys(("ext_sdk", "ext_host", *EXTENSIONS), "extensions") | {"ext_recorder": "recorder"}
+SOURCE_ROOTS = dict.fromkeys(("ext_sdk", "ext_host", "gevals_extensions", *EXTENSIONS), "extensions") | {
+    "ext_recorder": "recorder"
+}
 # Everything else in a package is Python. A file of another kind is named here or does not belong there.
 DATA_FILES = {
     *(f"{package}/py.typed" for package in SOURCE_ROOTS),
@@ -99,7 +101,7 @@ def test_the_entry_points_are_the_programs_that_exist_and_the_pytest_plugin(ship
     text = read_from_wheel(shipped.wheel, f"{NAME}.dist-info/entry_points.txt")
     entries = ConfigParser()
     entries.read_string(text)
-    programs = sorted({*EXTENSIONS, "ext_host", "ext_recorder"})
+    programs = sorted({*EXTENSIONS, "ext_host", "ext_recorder", "gevals_extensions"})
     expected = {one.replace("_", "-"): f"{one}.__main__:main" for one in programs} | {"ext-sdk": "ext_sdk.new:main"}
     assert dict(entries["console_scripts"]) == expected
     assert dict(entries["pytest11"]) == {"ext-recorder": "ext_recorder.plugin", "ext-sdk": "ext_sdk.testing"}

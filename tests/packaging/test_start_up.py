@@ -78,6 +78,13 @@ def test_the_manifest_is_out_before_anything_slow_is_imported(package: str, conf
     assert f"{package}.extension" not in found
 
 
+def test_the_program_of_all_extensions_imports_what_the_chosen_one_imports(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GEVALS_EXTENSION", "shell")
+    initialize = {"id": 1, "method": "initialize", "params": {"protocolVersion": "0.0.1"}}
+    alone, chosen = (imported_before_the_answer(name, initialize) for name in ("ext_shell", "gevals_extensions"))
+    assert chosen - alone == {"gevals_extensions", "gevals_extensions.__main__"}
+
+
 META = {"io.modelcontextprotocol/protocolVersion": "2026-07-28", "io.modelcontextprotocol/clientCapabilities": {}}
 
 

@@ -19,6 +19,7 @@ PACKAGES = (
     ROOT / "extensions" / "ext_kubernetes",
     ROOT / "extensions" / "ext_sdk",
     ROOT / "extensions" / "ext_shell",
+    ROOT / "extensions" / "gevals_extensions",
     ROOT / "recorder" / "ext_recorder",
 )
 Function = ast.FunctionDef | ast.AsyncFunctionDef

@@ -3,4 +3,17 @@
 `ext_recorder` imports this folder of `ext_sdk` and nothing else. Nothing here imports the rest of the SDK.
 """
 
+import sys
+
 __version__ = "0.1.0"  # of the distribution; set only here
+
+own_arguments: list[str] = []  # of `gevals-extensions`: the name of the program that it runs
+
+
+def own_program(module: str) -> list[str]:
+    """Return the command that runs a module of this project, with the interpreter and the isolation of this process.
+
+    The executable `gevals-extensions` has an interpreter of its own, which reads neither variables nor `site`. Others
+    need `site` to find the project, but no module of the current folder (-P).
+    """
+    return [sys.executable, *(["-I", "-S"] if sys.flags.no_site else ["-P"]), "-m", module]

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, NoReturn
 import msgspec
 
 from ext_sdk.args import rules_text
-from ext_sdk.core import gevals_spec
+from ext_sdk.core import gevals_spec, own_arguments
 from ext_sdk.core.redaction.redactor import Redactor
 from ext_sdk.core.redaction.secret_names import secret_variables
 from ext_sdk.core.stdio import Stdio
@@ -333,11 +333,11 @@ def own_command() -> list[str]:
         folders = ["", *os.environ.get("PYTHONPATH", "").split(os.pathsep)]
         not_installed = root in map(os.path.abspath, folders)
         found = ["env", f"PYTHONPATH={root}"] if not_installed else []
-        return [*found, sys.executable, "-m", name.removesuffix(".__main__")]
+        return [*found, sys.executable, "-m", name.removesuffix(".__main__"), *own_arguments]
     path = shutil.which(sys.argv[0]) or sys.argv[0]
     if os.access(path, os.X_OK):
-        return [os.path.abspath(path)]  # noqa: PTH100  (a link stays: it may be the one that is in PATH)
-    return [sys.executable, os.path.abspath(path)]  # noqa: PTH100
+        return [os.path.abspath(path), *own_arguments]  # noqa: PTH100  (a link stays: it may be the one that is in PATH)
+    return [sys.executable, os.path.abspath(path), *own_arguments]  # noqa: PTH100
 
 
 def write_export(folder: Path, texts: Mapping[str, str], *, private: bool = False) -> list[str]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import sys
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -16,6 +15,7 @@ from ext_recorder.cli.commands.record import COMMAND as RECORD
 from ext_recorder.cli.options import check_playing, value_of
 from ext_recorder.errors import UsageError
 from ext_recorder.protocols.dialect import DIALECTS
+from ext_sdk.core import own_program
 
 from .cassette_files import cassette_name
 
@@ -151,7 +151,7 @@ class Recorded:
         """Return the command line that replaces the child."""
         # --quiet: the line that names the replayed cassette would be noise in a test.
         options = [*self.marked.options(recording=self.mode != "none"), f"--report={report}", "--quiet"]
-        recorder = [sys.executable, "-P", "-m", "ext_recorder"]
+        recorder = own_program("ext_recorder")
         if self.mode == "none":
             http = bool(self.values["http"])
             needed = self.path.parent / beside(self.path.name) if http else self.path

@@ -8,11 +8,11 @@ EXT_RECORDER_RUN is set. Every replayed child imports this module, so it imports
 from __future__ import annotations
 
 import os
-import sys
 from contextlib import contextmanager, suppress
 from itertools import zip_longest
 
 from ext_recorder.errors import RecorderError, UsageError
+from ext_sdk.core import own_program
 from ext_sdk.core.wire.json_codec import dumps, loads
 
 TYPE_CHECKING = False
@@ -160,7 +160,7 @@ class Children:
         _write(f"{folder}/{SESSION}", dumps(session))
         from shlex import join
 
-        launcher = join([sys.executable, "-P", "-m", "ext_recorder"])
+        launcher = join(own_program("ext_recorder"))
         _write(f"{folder}/{LAUNCHER}", f'#!/bin/sh\nexec {launcher} "$@"\n', mode=0o755)
         for name in commands:
             _write(f"{folder}/{SHIMS}/{name}", SHIM, mode=0o755)

@@ -37,6 +37,7 @@ from ext_recorder.posix.channel import ByteChannel, wait
 from ext_recorder.protocols.mcp import DIALECT
 from ext_recorder.sockets.address import CONNECT_S, shut
 from ext_recorder.sockets.relay import SERVER_START_S
+from ext_sdk.core import own_program
 
 from .child_process import send_due
 from .host_script import LAST
@@ -291,7 +292,7 @@ def client_of(url: str, *, must_begin: bool = False) -> tuple[str, ...]:
     Args:
         must_begin: it exits with `NOT_BEGUN` if `initialize` fails, and its last words are the reason.
     """
-    return (sys.executable, "-P", "-m", __name__, url, *(["begin"] if must_begin else []))
+    return (*own_program(__name__), url, *(["begin"] if must_begin else []))
 
 
 @contextmanager

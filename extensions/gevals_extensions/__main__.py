@@ -1,0 +1,94 @@
+"""Choice of a program by the name of a link, the first argument, or a variable of the host.
+
+Imports nothing but what the chosen program imports, because a host waits for the start.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from ext_sdk.core import __version__, own_arguments
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+VARIABLE = "GEVALS_EXTENSION"
+# Modules with a function `main`, by the name of the program without `ext-`.
+PROGRAMS = {
+    "shell": "ext_shell.__main__",
+    "kubernetes": "ext_kubernetes.__main__",
+    "http": "ext_http.__main__",
+    "host": "ext_host.__main__",
+    "recorder": "ext_recorder.__main__",
+    "sdk": "ext_sdk.new",
+}
+EXTENSIONS = ("shell", "kubernetes", "http")
+USAGE_ERROR = 2
+HELP = f"""\
+usage: gevals-extensions PROGRAM [ARGUMENTS]
+
+  shell, kubernetes, http   extensions for evals: ext-shell, ext-kubernetes, ext-http
+  host                      run eval tasks without another host: ext-host
+  recorder                  record and replay programs: ext-recorder
+  sdk                       write your own extension: ext-sdk
+
+A host starts the program without arguments and sets the variable {VARIABLE} to the name of an extension:
+
+  extensions:
+    shell:
+      package: github.com/OWNER/gevals-extensions
+      env: {{{VARIABLE}: shell}}
+
+A link to the program with the name ext-PROGRAM, such as ext-shell, starts that program.
+"""
+
+
+def main() -> int:
+    """Run the program that the command line or the environment names. Return its exit code."""
+    variable = os.environ.pop(VARIABLE, "")  # not for the programs that this one starts
+    link, arguments = os.path.basename(sys.argv[0]), sys.argv[1:]  # noqa: PTH119  (no pathlib here)
+    if link.startswith("ext-") and link[4:] in PROGRAMS:
+        name = link[4:]
+    elif arguments and arguments[0] in PROGRAMS:
+        name = sys.argv.pop(1)
+        own_arguments.append(name)
+    elif variable in EXTENSIONS:
+        name = variable
+        own_arguments.append(name)
+    else:
+        return _without_program(arguments, variable)
+    module = PROGRAMS[name]
+    __import__(module)
+    code: int = sys.modules[module].main()
+    return code
+
+
+def _without_program(arguments: Sequence[str], variable: str) -> int:
+    """Write the help for a person, or an error, which is a response if a host sent a request. Return the exit code."""
+    if variable:
+        wrong = f"{VARIABLE}: expected one of {', '.join(EXTENSIONS)}, found {variable!r}"
+    elif arguments in (["--version"], ["-h"], ["--help"]) or (not arguments and os.isatty(0)):
+        sys.stdout.write(f"gevals-extensions {__version__}\n" if arguments == ["--version"] else HELP)
+        return 0
+    elif arguments:
+        wrong = f"expected one of {', '.join(PROGRAMS)}, found {arguments[0]!r}; see gevals-extensions --help"
+    else:
+        wrong = f"no extension is chosen; set {VARIABLE} to one of {', '.join(EXTENSIONS)} in `env` of the extension"
+    if not arguments and not os.isatty(0):
+        from contextlib import suppress
+
+        from ext_sdk.core.wire.errors import INVALID_REQUEST, MessageError, RpcError
+        from ext_sdk.core.wire.jsonrpc import ErrorResponse, Request, encode, parse
+
+        with suppress(MessageError):
+            request = parse(sys.stdin.buffer.readline())
+            if isinstance(request, Request):
+                os.write(1, encode(ErrorResponse(request.id, RpcError(INVALID_REQUEST, wrong))) + b"\n")
+    sys.stderr.write(f"gevals-extensions: {wrong}\n")
+    return USAGE_ERROR
+
+
+if __name__ == "__main__":
+    sys.exit(main())
