@@ -1,4 +1,4 @@
-"""`gevals-extensions`: which program it runs, and what a host or a person without a choice gets."""
+"""`gevals-extensions`: which program it runs, and the response to a host or a person without a choice."""
 
 from __future__ import annotations
 
