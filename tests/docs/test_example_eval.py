@@ -38,7 +38,9 @@ class Fixer(acp.Agent):
         self.client = conn
 
     async def initialize(self, protocol_version, **_):
-        return acp.InitializeResponse(protocol_version=protocol_version)
+        mcp = schema.McpCapabilities(http=True)  # mcpchecker requires it
+        capabilities = schema.AgentCapabilities(mcp_capabilities=mcp)
+        return acp.InitializeResponse(protocol_version=protocol_version, agent_capabilities=capabilities)
 
     async def new_session(self, cwd, **_):
         return acp.NewSessionResponse(session_id="1")
