@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
     from ext_recorder.http.proxy.upstream import Origin
+    from ext_recorder.messages.redaction import Redaction
 
 PROXY_NAMES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY")
 PROXIES = frozenset((*PROXY_NAMES, *(name.lower() for name in PROXY_NAMES)))
@@ -86,6 +87,23 @@ def kept_variables(
     kept = {name: clean(environ[name]) for name in KEPT if environ.get(name)}
     wanted = {name for name in environ if name.endswith(KEY_SUFFIX)}.union(KEYS, secrets) - PROXIES - kept.keys()
     return kept | dict.fromkeys(sorted(name for name in wanted if environ.get(name)), PLACEHOLDER)
+
+
+def replay_variables(recorded: Mapping[str, str], redaction: Redaction) -> tuple[dict[str, str], list[str]]:
+    """Return the variables of a recording that its replay may set, and remarks on the others.
+
+    A recording may come from anyone. It must not be able to run code, as `PYTHONPATH` or `LD_PRELOAD` could.
+    """
+    secrets = redaction.secrets(dict.fromkeys(recorded, PLACEHOLDER))
+    kept, remarks = {}, []
+    for name, value in recorded.items():
+        is_key = f"env.{name}" in secrets or name in KEYS or name.endswith((KEY_SUFFIX, "_URL"))
+        if name in KEPT or (is_key and value == PLACEHOLDER):
+            kept[name] = value
+        elif name not in os.environ:
+            remedy = "set it, or name it by --redact if it was recorded with that option"
+            remarks.append(f"{name} is not set: expected the address of an API or a placeholder of a secret; {remedy}")
+    return kept, remarks
 
 
 def redacted_variables(files: Iterable[Path]) -> set[str]:

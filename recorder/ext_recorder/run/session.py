@@ -31,7 +31,7 @@ from ext_sdk.core import __version__
 
 from .children import CLAIMS, HTTP_STARTS, REPORT, ChildOptions, Children
 from .command import Access, Ended, run_command
-from .environment import isolate, kept_variables, redacted_variables, remark
+from .environment import isolate, kept_variables, redacted_variables, remark, replay_variables
 from .folder import UNKNOWN, RecordingFolder, traffic_of
 from .learn import Learner, request_rules, rules_of
 from .wrap import Wrapping
@@ -289,16 +289,17 @@ def _extend(folder: RecordingFolder, command: Sequence[str], options: RunOptions
     recorded = (str(end_values(traffic_of(folder.path)).get("kubeconfig") or ""), folder.path)
     served = {endpoint.partition("://")[2] for endpoint in header.endpoints}
     # Servers that the command itself starts are passed, as in a replay: their ports are others each time.
+    environ, refused = replay_variables(header.environment, redaction)
     access = Access(
         Kubeconfig([*texts_of(os.environ), recorded]),
-        recorded=header.environment,
+        recorded=environ,
         served=served,
         clients=wrapping.commands,
     )
     pass_through = tuple(dict.fromkeys((*header.pass_through, *options.pass_through)))
     mcp = sessions_of(options, "", children.http_endpoints(str(folder.path)))
     access.proxy = access.proxy._replace(parents=parents, pass_through=pass_through, mcp=mcp)
-    remarks = [f"{folder.path} was recovered from an interrupted run; {header.recovered}"] if header.recovered else []
+    recovered = [f"{folder.path} was recovered from an interrupted run; {header.recovered}"] if header.recovered else []
     partial = _begin(folder, header._replace(exit=UNKNOWN))
     if (folder.path / CASSETTES).is_dir():
         shutil.copytree(folder.path / CASSETTES, partial / CASSETTES)
@@ -325,7 +326,7 @@ def _extend(folder: RecordingFolder, command: Sequence[str], options: RunOptions
         raise
     (same, told), new = ended.result
     sessions = sum(len(child.cassettes) for child in new)
-    lines = [*ended.lines, *told, *wrapping.remarks, *remarks]
+    lines = [*ended.lines, *told, *wrapping.remarks, *recovered, *refused]
     lines += endpoint_lines(ended.traffic, replayed=True)
     if not ended.interrupted and not traffic_of(partial).exists() and not partial_of(traffic_of(partial)).exists():
         if not new:
@@ -334,7 +335,7 @@ def _extend(folder: RecordingFolder, command: Sequence[str], options: RunOptions
             os._exit(EXIT_DIFFERS) if not (ended.ok and same) else exit_like(ended.status)
         shutil.copy(traffic_of(folder.path), traffic_of(partial))
     header = header._replace(
-        environment={**_environment(redaction, partial), **header.environment},
+        environment={**_environment(redaction, partial), **environ},
         children=with_sessions(header.children, new),
         pass_through=pass_through,
         endpoints={endpoint: counts.recorded.entry() for endpoint, counts in ended.traffic.items()},
@@ -379,14 +380,15 @@ def _replay(folder: RecordingFolder, command: Sequence[str], options: RunOptions
         remarks.append(remark(isolate()))
     kubeconfig = Kubeconfig([(str(end_values(traffic_of(folder.path)).get("kubeconfig") or ""), folder.path)])
     served = {endpoint.partition("://")[2] for endpoint in header.endpoints}
-    access = Access(kubeconfig, recorded=header.environment, served=served, clients=wrapping.commands)
+    environ, refused = replay_variables(header.environment, redaction)
+    access = Access(kubeconfig, recorded=environ, served=served, clients=wrapping.commands)
     mcp = sessions_of(options, "", children.http_endpoints(str(folder.path)))
     access.proxy = access.proxy._replace(mcp=mcp)
     pass_through = tuple(dict.fromkeys((*header.pass_through, *options.pass_through)))
     if options.mode != "none":
         access.proxy = access.proxy._replace(parents=ParentProxies(os.environ), pass_through=pass_through)
         pass_through = ()
-    remarks += _remarks(folder, header, pass_through)
+    remarks += [*_remarks(folder, header, pass_through), *refused]
 
     def work(context: WorkerContext) -> WorkerOutcome:
         from ext_recorder.http.worker import replay

@@ -167,6 +167,18 @@ def test_a_replay_has_placeholders_of_the_secret_variables_in_the_recording(tmp_
     assert (replayed.code, replayed.out) == (0, recorded.out), replayed.err
 
 
+def test_variables_of_a_recording_run_no_code(tmp_path: Path) -> None:
+    command = ["rec", "--", sys.executable, "-c", "print('hi')"]
+    assert run_recorder(tmp_path, *command).code == 0
+    (tmp_path / "rec" / "sitecustomize.py").write_text("print('code of the recording')\n")
+    header = tmp_path / "rec" / "recording.yaml"
+    header.write_text(header.read_text() + f"environment: {{PYTHONPATH: '{tmp_path / 'rec'}'}}\n")
+    for mode in ("none", "new_episodes"):
+        replayed = run_recorder(tmp_path, "--mode", mode, *command)
+        assert (replayed.code, replayed.out) == (0, "hi\n")
+        assert "PYTHONPATH is not set: expected the address of an API" in replayed.err
+
+
 def test_a_child_that_its_host_kills_is_recorded(project: Path) -> None:
     recorded = run_recorder(project, "--wrap", "mcp.json", *COMMAND, KILL="1")
     assert (recorded.code, recorded.out) == (0, EXPECTED), recorded.err

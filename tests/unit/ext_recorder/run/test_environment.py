@@ -4,7 +4,15 @@ from __future__ import annotations
 
 import shlex
 
-from ext_recorder.run.environment import NODE_PRELOAD, base_urls, kept_variables, remark, variables
+from ext_recorder.messages.redaction import Redaction
+from ext_recorder.run.environment import (
+    NODE_PRELOAD,
+    base_urls,
+    kept_variables,
+    remark,
+    replay_variables,
+    variables,
+)
 
 
 def test_a_base_url_keeps_its_path_and_servers_share_a_listener() -> None:
@@ -47,6 +55,17 @@ def test_the_header_has_addresses_and_placeholders_but_no_keys() -> None:
     secrets = ("OPENAI_BASE_URL", "OTHER", "NOT_SET", "HTTPS_PROXY")
     with_secrets = kept_variables(environ | {"HTTPS_PROXY": "http://u:p@h"}, lambda _: "clean", secrets)
     assert with_secrets == {"OPENAI_BASE_URL": "clean", "MY_API_KEY": "ext-recorder", "OTHER": "ext-recorder"}
+
+
+def test_a_replay_sets_addresses_and_placeholders_but_nothing_that_could_run_code() -> None:
+    good = {"OPENAI_BASE_URL": "http://gateway.example/v1", "AWS_REGION": "eu-west-1"}
+    good |= dict.fromkeys(("MY_API_KEY", "MODEL_KEY", "DB_PASSWORD", "DATABASE_URL", "DEMO_PIN"), "ext-recorder")
+    bad = dict.fromkeys(("PATH", "PYTHONPATH", "LD_PRELOAD", "BASH_ENV", "NODE_OPTIONS", "EDITOR"), "ext-recorder")
+    bad |= {"GITHUB_TOKEN": "a value", "LD_LIBRARY_PATH": "/tmp/evil"}
+    kept, remarks = replay_variables(good | bad, Redaction(["DEMO_PIN"]))
+    assert kept == good
+    assert [text.partition(" ")[0] for text in remarks] == [name for name in bad if name != "PATH"]
+    assert replay_variables({"DEMO_PIN": "ext-recorder"}, Redaction())[0] == {}
 
 
 def test_the_remark_on_isolation_names_what_was_not_checked() -> None:
