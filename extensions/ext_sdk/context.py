@@ -353,6 +353,7 @@ class Context(Generic[ConfigType_co]):
         *,
         workdir: Path,
         scope: str = "",
+        place: Place | None = None,
         phase: str = "",
         env: Mapping[str, str] | None = None,
         agent: Agent | None = None,
@@ -379,7 +380,7 @@ class Context(Generic[ConfigType_co]):
         self.secrets = secrets
         self.given = given or {}
         self.verbatim = verbatim
-        self.place = Place.of(workdir, scope)
+        self.place = place or Place.of(workdir, scope)  # which reads the file system
         self._states = states
         self._artifacts = artifacts
         self._expansion = expansion

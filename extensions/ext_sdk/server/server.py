@@ -57,8 +57,8 @@ class Calls:
         self._changed = threading.Condition()
         self._running: list[Call] = []
 
-    def __bool__(self) -> bool:
-        return bool(self._running)
+    def __len__(self) -> int:
+        return len(self._running)
 
     def begin(self, id: Id, call: Call) -> Call:
         """Add the call of a request, and return it."""
@@ -188,6 +188,28 @@ class Workers:
                         self._idle -= 1
                         return
                 task = self._tasks.get()  # `run` has counted on this thread meanwhile
+
+
+SHORT_SECONDS = 0.002  # duration of a call after which the next one may begin a turn
+CHECK_MILLISECONDS = 2  # between two checks of a turn by the main thread
+LINGER_MILLISECONDS = 20  # that a turn waits for the next call
+
+
+class Turn:
+    """Worker thread that reads the input in place of the main thread, and performs what it reads, call by call.
+
+    A client that sends its next call after each result would otherwise wait for two thread switches per call. A turn
+    begins with a call that comes alone, after a short one. It ends with any other message, with a pause, or when the
+    main thread finds the same call twice: it then reads the input again.
+
+    Attributes:
+        call: the call that is performed; None while the worker waits for the next one.
+    """
+
+    __slots__ = ("call",)
+
+    def __init__(self, call: Call) -> None:
+        self.call: Call | None = call
 
 
 COMPARE_AFTER_SECONDS = 1.0  # of the manifest with the classes: the first calls need the processor
@@ -354,6 +376,10 @@ class Server:
         self._decoder = FRAMINGS[self._adapter.framing].decoder()
         self._workers = Workers()
         self._write_lock = threading.Lock()
+        self._input_lock = threading.Lock()  # of the thread that handles messages, and of `_turn`
+        self._turn: Turn | None = None  # None: the main thread reads
+        self._alone = False  # the message being handled has come alone
+        self._short = False  # the last call was
         self._reading = True
         self._ending = False
         self._peer_gone = False
@@ -371,10 +397,8 @@ class Server:
         if opening := self._adapter.opening(initial):
             self.write(opening)
         self._decoder.receive_data(initial.received)
-        if initial.eof:
-            self._end_of_input()
         try:
-            self._serve()
+            self._serve(eof=initial.eof)
         finally:
             self.close()
             _arm_alarm()  # a thread that an operation left behind may keep the interpreter running
@@ -382,33 +406,53 @@ class Server:
 
     # The loop
 
-    def _serve(self) -> None:
-        poll = select.poll()
-        if self._reading:
-            poll.register(self._stdio.input, select.POLLIN)
-        poll.register(self._stdio.output, 0)  # POLLERR is always reported, here when the host reads no more
-        poll.register(self._wakeup.descriptor, select.POLLIN)
-        self._handle_received()
+    def _serve(self, *, eof: bool) -> None:
+        watch, listen = select.poll(), select.poll()  # with and without a turn
+        for poll in (watch, listen):
+            poll.register(self._stdio.output, 0)  # POLLERR is always reported, here when the host reads no more
+            poll.register(self._wakeup.descriptor, select.POLLIN)
+        if not eof:
+            listen.register(self._stdio.input, select.POLLIN)
+        with self._input_lock:
+            if eof:
+                self._end_of_input()
+            else:
+                self._handle_received()
+        call: Call | None = None  # of the turn, at the last check
         while not self._ending and (self._reading or self.calls):
-            ready = dict(poll.poll(self.calls.milliseconds_left(self._adapter.deadline)))
+            milliseconds = self.calls.milliseconds_left(self._adapter.deadline)
+            if self._turn:
+                ready = dict(watch.poll(min(milliseconds or CHECK_MILLISECONDS, CHECK_MILLISECONDS)))
+            else:
+                ready = dict(listen.poll(milliseconds))
             if self._stdio.output in ready:
                 self._peer_gone = True
-                return
+                break
             if self._wakeup.descriptor in ready and self._wakeup.drain():
                 self._ending = True
-            if self._stdio.input in ready:
-                data = self._stdio.read()
-                payload = self._decoder.lone(data)
-                if payload is not None:
-                    self._adapter.receive(payload)
-                elif data:
-                    self._decoder.receive_data(data)
-                    self._handle_received()
-                else:
-                    poll.unregister(self._stdio.input)
+            with self._input_lock:
+                if self._turn and self._turn.call and self._turn.call is call:
+                    self._turn = None
+                call = self._turn.call if self._turn else None
+                if self._stdio.input in ready and not self._read():
+                    listen.unregister(self._stdio.input)
                     self._end_of_input()
-                    self._handle_received()
-            self._enforce_deadlines()
+                self._enforce_deadlines()
+        with self._input_lock:  # a turn does not read after this
+            self._turn = None
+
+    def _read(self) -> bool:
+        """Read and handle what has come. Return False at the end of the input."""
+        data = self._stdio.read()
+        payload = self._decoder.lone(data)
+        if payload is not None:
+            self._alone = True
+            self._adapter.receive(payload)
+            self._alone = False
+        elif data:
+            self._decoder.receive_data(data)
+            self._handle_received()
+        return bool(data)
 
     def _enforce_deadlines(self) -> None:
         if self._adapter.deadline <= time.monotonic():
@@ -428,6 +472,8 @@ class Server:
         if self._adapter.framing == gevals_spec.FRAMING:
             self._decoder.receive_data(b"\n")
         self._decoder.receive_eof()
+        self._handle_received()
+        self._adapter.end_of_input()
 
     def _handle_received(self) -> None:
         while not self._ending and (frame := self._decoder.next_event()) is not None:
@@ -435,8 +481,6 @@ class Server:
                 self._adapter.receive(frame.payload)
             else:
                 self._adapter.junk(frame)
-        if not self._reading:
-            self._adapter.end_of_input()
 
     # What adapters call
 
@@ -484,9 +528,18 @@ class Server:
         finally:
             CALL.reset(outside)
         self.calls.begin(id, call)
+        alone, self._alone = self._alone and len(self.calls) == 1, False
+        if alone and self._turn:  # this is its thread, which performs the call
+            self._turn.call = call
+            return
+        perform = partial(self._perform, call)
+        if alone and self._short and self._adapter.host_calls(id) is None:
+            self._turn = Turn(call)
+            perform = partial(self._take_turn, self._turn, call)
         try:
-            self._workers.run(partial(self._perform, call))
+            self._workers.run(perform)
         except RuntimeError as error:  # the system gives no more threads
+            self._turn = None
             self._respond(call, self._adapter.error(id, self.session.fault(call.operation.name, error)))
 
     def cancel(self, id: Id, frames: bytes = b"") -> bool:
@@ -510,8 +563,9 @@ class Server:
 
     def _perform(self, call: Call) -> None:
         CALL.set(call.id)
-        with suppress(IndexError):  # logs are part of a call (gevals 0.0.1, "Lifecycle")
-            self._send_log(call.id, "warn", self._warnings.pop(), {})
+        if self._warnings:
+            with suppress(IndexError):  # logs are part of a call (gevals 0.0.1, "Lifecycle")
+                self._send_log(call.id, "warn", self._warnings.pop(), {})
         try:
             frames = self._adapter.result(call, self.session.perform(call))
         except RpcError as error:
@@ -519,8 +573,28 @@ class Server:
         except BaseException as error:  # noqa: BLE001  (without a response the host would wait)
             frames = self._adapter.error(call.id, self.session.fault(call.operation.name, error))
         self._respond(call, frames)
+        self._short = call.context.deadline.elapsed() < SHORT_SECONDS
         if not self._reading:
             self._wakeup.wake()
+
+    def _take_turn(self, turn: Turn, call: Call) -> None:
+        """Perform a call, and those that follow it one by one."""
+        poll = select.poll()
+        poll.register(self._stdio.input, select.POLLIN)
+        following: Call | None = call
+        try:
+            while following:
+                self._perform(following)
+                turn.call = following = None
+                if turn is self._turn and poll.poll(LINGER_MILLISECONDS):
+                    with self._input_lock:
+                        if turn is self._turn and self._read():
+                            following = turn.call
+        finally:
+            with self._input_lock:
+                if turn is self._turn:
+                    self._turn = None
+                    self._wakeup.wake()
 
     def _respond(self, call: Call, frames: bytes, *, given_up: bool = False) -> None:
         """Write the response to a call, unless it has one. `given_up`: do not wait for the operation to end."""

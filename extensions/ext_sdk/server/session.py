@@ -208,6 +208,7 @@ class Session:
         context = Context(
             workdir=workdir,
             scope=scope,
+            place=place,
             phase=phase,
             env=env,
             agent=agent,

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.support.host import PATIENCE_S, PROBE, ExtensionHost, execute, request
+from tests.support.meetings import Meeting
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -21,42 +22,6 @@ if TYPE_CHECKING:
     from tests.support.host import Message
 
 ENDED_BY_ALARM = -signal.SIGALRM
-
-
-class Fifo:
-    """A named pipe between a test and an operation; neither side waits for the other to open it."""
-
-    def __init__(self, path: Path) -> None:
-        os.mkfifo(path)
-        self.path = str(path)
-        self._descriptor = os.open(path, os.O_RDWR)
-
-    def line(self) -> str:
-        """The next line that an operation writes."""
-        text = b""
-        while not text.endswith(b"\n"):
-            assert select.select([self._descriptor], [], [], PATIENCE_S)[0], "the operation says nothing"
-            text += os.read(self._descriptor, 1)
-        return text.decode().strip()
-
-    def write(self, text: str) -> None:
-        os.write(self._descriptor, text.encode() + b"\n")
-
-    def close(self) -> None:
-        os.close(self._descriptor)
-
-
-class Meeting:
-    """An operation that a test can wait for, and let go on."""
-
-    def __init__(self, directory: Path, name: str) -> None:
-        self.started = Fifo(directory / f"{name}-started")
-        self.go_on = Fifo(directory / f"{name}-go-on")
-        self.args = {"started": self.started.path, "goOn": self.go_on.path}
-
-    def close(self) -> None:
-        self.started.close()
-        self.go_on.close()
 
 
 @pytest.fixture
