@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 CHUNK_BYTES = 65_536
+PIPE_BYTES = 262_144  # a pipe holds 65,536 bytes unless it is enlarged
 
 
 class PeerGone(Exception):
@@ -19,11 +20,12 @@ class Stdio:
         output: descriptor to write to.
     """
 
-    __slots__ = ("input", "output")
+    __slots__ = ("_enlarged", "input", "output")
 
     def __init__(self, input: int, output: int) -> None:
         self.input = input
         self.output = output
+        self._enlarged = False
 
     @classmethod
     def claim(cls, log: str = "") -> Stdio:
@@ -64,6 +66,9 @@ class Stdio:
 
     def write(self, data: bytes) -> None:
         """Write all bytes. Raises PeerGone."""
+        if len(data) > CHUNK_BYTES and not self._enlarged:
+            self._enlarged = True  # else each part of the message waits until the host has read the one before
+            enlarge(self.output, PIPE_BYTES)
         view = memoryview(data)
         while view:
             try:
@@ -72,6 +77,17 @@ class Stdio:
                 _wait(self.output, for_input=False)
             except OSError as error:
                 raise PeerGone(f"the host reads no more: {error}") from error
+
+
+def enlarge(pipe: int, size: int) -> None:
+    """Make a pipe hold `size` bytes. An administrator may grant less; then more and smaller writes are needed."""
+    import fcntl  # not needed before a long message
+
+    if hasattr(fcntl, "F_SETPIPE_SZ"):
+        try:  # noqa: SIM105 - contextlib would be imported for this line alone
+            fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, size)
+        except OSError:
+            pass
 
 
 def _wait(descriptor: int, *, for_input: bool) -> None:

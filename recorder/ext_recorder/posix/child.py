@@ -12,8 +12,8 @@ import resource
 import signal
 
 from ext_recorder.errors import RecorderError
+from ext_sdk.core.stdio import enlarge
 
-from .output import enlarge
 from .signals import signal_name
 
 TYPE_CHECKING = False

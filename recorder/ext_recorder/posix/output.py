@@ -49,16 +49,6 @@ def pipe_outlet(fd: int) -> OutputSink:
     return OutputSink(fd, partial(os.write, fd), partial(os.close, fd))
 
 
-def enlarge(pipe: int, size: int) -> None:
-    """Make a pipe hold `size` bytes. An administrator may grant less; then more and smaller writes are needed."""
-    import contextlib  # a replay starts without these
-    import fcntl
-
-    if hasattr(fcntl, "F_SETPIPE_SZ"):
-        with contextlib.suppress(OSError):
-            fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, size)
-
-
 def host_outlet(fd: int) -> OutputSink:
     """Return the destination for standard output (1) or error (2). Closing it puts /dev/null in the place of `fd`."""
     kind = stat.S_IFMT(os.fstat(fd).st_mode)

@@ -19,8 +19,8 @@ from select import POLLIN, POLLOUT, poll
 from struct import Struct, error
 from time import monotonic
 
-from ext_recorder.posix.output import enlarge
 from ext_recorder.posix.signals import signal_name
+from ext_sdk.core.stdio import enlarge
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import subprocess
 import sys
@@ -14,6 +15,7 @@ from ext_sdk.core.stdio import CHUNK_BYTES, PeerGone, Stdio
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
 PATIENCE_SECONDS = 30.0
 
@@ -150,3 +152,16 @@ def test_claiming_leaves_no_way_to_the_wire_but_its_own() -> None:
         check=False,
     )
     assert (ran.returncode, ran.stdout, ran.stderr) == (0, b"to the host", b"printed\nwritten\n")
+
+
+@pytest.mark.skipif(not hasattr(fcntl, "F_SETPIPE_SZ"), reason="pipes cannot be enlarged on this system")
+def test_a_long_message_is_written_before_the_host_reads(wire: Wire) -> None:
+    data = b"x" * (CHUNK_BYTES * 2)
+    wire.stdio.write(data)  # never returns if the pipe is not enlarged
+    assert os.read(wire.host_in, 2 * len(data)) == data
+
+
+def test_a_file_cannot_be_enlarged(tmp_path: Path) -> None:
+    with (tmp_path / "output").open("wb") as file:
+        Stdio(0, file.fileno()).write(b"x" * (CHUNK_BYTES + 1))
+    assert (tmp_path / "output").stat().st_size == CHUNK_BYTES + 1
