@@ -1,4 +1,4 @@
-"""Operations of the sample extension that a test waits for, and lets go on: arguments `started` and `goOn`."""
+"""Operations of the sample extension that run until a test ends them: arguments `started` and `goOn`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class Fifo:
-    """A named pipe between a test and an operation; neither side waits for the other to open it."""
+    """Named pipe between a test and an operation; neither side waits for the other to open it."""
 
     def __init__(self, path: Path) -> None:
         os.mkfifo(path)
@@ -21,7 +21,7 @@ class Fifo:
         self._descriptor = os.open(path, os.O_RDWR)
 
     def line(self) -> str:
-        """The next line that an operation writes."""
+        """Return the next line that an operation writes."""
         text = b""
         while not text.endswith(b"\n"):
             assert select.select([self._descriptor], [], [], PATIENCE_S)[0], "the operation says nothing"
@@ -36,7 +36,7 @@ class Fifo:
 
 
 class Meeting:
-    """An operation that a test can wait for, and let go on."""
+    """Operation that reports its start, and runs until the test writes to `go_on`."""
 
     def __init__(self, directory: Path, name: str) -> None:
         self.started = Fifo(directory / f"{name}-started")
