@@ -375,6 +375,7 @@ def command(
     try:
         linter.run(paths)
     finally:
+        gc.freeze()  # the first collection would search all that was read
         gc.enable()
     if not linter.checked and not skip_others:
         raise HostError(f"nothing checked: found no file of kind Task, Eval or Agent in {', '.join(map(str, paths))}")

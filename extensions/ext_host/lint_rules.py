@@ -117,6 +117,7 @@ _LIMITS: Mapping[str, tuple[Callable[[object], bool], str, Callable[[object, flo
     "minProperties": (_TYPES["object"], "at least {} members", lambda value, limit: len(cast("str", value)) >= limit),
     "maxProperties": (_TYPES["object"], "at most {} members", lambda value, limit: len(cast("str", value)) <= limit),
 }
+_SCALAR = {"pattern", "enum", "const", "not", *_LIMITS}  # keywords that `_scalar` checks
 
 
 @cache
@@ -152,7 +153,7 @@ class Checker:
         self._root = schema
         self._lenient = lenient
         self._folds = folds
-        self._ignored = {f"#/$defs/{name}" for name in ignored}
+        self._definitions: dict[str, Schema] = {f"#/$defs/{name}": {} for name in ignored}  # by their references
 
     def problems(self, value: object, at: At = (), schema: object = None) -> Iterator[Problem]:
         """Yield the problems of a value at a place."""
@@ -169,7 +170,8 @@ class Checker:
                 is_text = "string" in expected and isinstance(value, (bool, int, float))
                 yield Problem(at, f"{text}; quote it" if is_text else text, "type")
                 return
-        yield from self._scalar(value, at, rules)
+        if not _SCALAR.isdisjoint(rules):
+            yield from self._scalar(value, at, rules)
         if isinstance(value, dict):
             yield from self._members(value, at, rules)
         elif isinstance(value, list) and "items" in rules:
@@ -180,13 +182,13 @@ class Checker:
 
     def _resolved(self, schema: object) -> Schema:
         rules = schema if isinstance(schema, dict) else {}
-        while isinstance(rules.get("$ref"), str):
-            if rules["$ref"] in self._ignored:
-                return {}
-            found: object = self._root
-            for part in str(rules["$ref"]).removeprefix("#/").split("/"):
-                found = found.get(part, {}) if isinstance(found, dict) else {}
-            rules = found if isinstance(found, dict) else {}
+        while isinstance(reference := rules.get("$ref"), str):
+            if reference not in self._definitions:
+                found: object = self._root
+                for part in reference.removeprefix("#/").split("/"):
+                    found = found.get(part, {}) if isinstance(found, dict) else {}
+                self._definitions[reference] = found if isinstance(found, dict) else {}
+            rules = self._definitions[reference]
         return rules
 
     def _scalar(self, value: object, at: At, rules: Schema) -> Iterator[Problem]:
@@ -208,7 +210,7 @@ class Checker:
                     more = f"; {near}" if near.startswith("did") else ""
                     found = _choice(map(_quoted, options))
                     yield Problem(at, f"expected {found}, found {_quoted(value)}{more}", name)
-        for name in _LIMITS.keys() & rules.keys() if len(rules) > 1 else ():
+        for name in _LIMITS.keys() & rules.keys():
             applies, text, holds = _LIMITS[name]
             limit = rules[name]
             if isinstance(limit, (int, float)) and applies(value) and not holds(value, limit):
@@ -235,10 +237,10 @@ class Checker:
             else:
                 yield from self.problems(member, (*at, name), others)
         required = rules.get("required")
+        if not isinstance(required, list) or all(name in value for name in required):
+            return
         given = {name.lower() if self._folds else name for name in value}
-        if isinstance(required, list) and (
-            missing := [name for name in required if (name.lower() if self._folds else name) not in given]
-        ):
+        if missing := [name for name in required if (name.lower() if self._folds else name) not in given]:
             names = " and ".join(f"`{name}`" for name in missing)
             yield Problem(
                 at, f"expected {names}, found {_quoted(list(value)) if value else 'nothing'}", "required", of_name=True

@@ -11,6 +11,7 @@ import base64
 import datetime as dt
 import math
 import re
+from functools import cache
 from itertools import chain
 from typing import TYPE_CHECKING, Literal
 
@@ -147,9 +148,8 @@ def yaml_nodes(
     try:
         # Deep nesting is rejected before objects are constructed, because the library recurses in C.
         depth, aliases = 0, "*" in text
-        parser = yaml.CSafeLoader(text)
-        deep = not _is_shallow(text)
-        while deep and parser.check_event():
+        parser = None if _is_shallow(text) else yaml.CSafeLoader(text)
+        while parser and parser.check_event():
             event = parser.get_event()
             if isinstance(event, yaml.CollectionStartEvent):
                 depth += 1
@@ -158,7 +158,7 @@ def yaml_nodes(
                     raise NotYaml(f"{where}, line {line}: more than {MOST_DEPTH} levels deep")
             elif isinstance(event, yaml.CollectionEndEvent):
                 depth -= 1
-        loader = _loader_class(fill)(text)
+        loader = _loader_class()(text, fill)
         try:
             while loader.check_node():
                 node = loader.get_node()
@@ -216,16 +216,21 @@ def _check_size(value: object, known: dict[int, int], where: str) -> int:
     return known[id(value)]
 
 
-def _loader_class(fill: Callable[[str], str] | None = None) -> type[yaml.CSafeLoader]:
+@cache
+def _loader_class() -> Callable[[str, Callable[[str], str] | None], yaml.CSafeLoader]:
     """Return a loader for objects: keys and dates are strings, duplicate keys are errors, `yes` is a boolean."""
     import yaml
 
     class Loader(yaml.CSafeLoader):
         """Loader that keeps keys as strings: `on: …` is a field of that name, not `true`."""
 
+        def __init__(self, text: str, fill: Callable[[str], str] | None) -> None:
+            super().__init__(text)
+            self._fill_in = fill
+
         def construct_document(self, node: yaml.Node) -> object:
-            if fill is not None:
-                _fill(node, self, fill)
+            if self._fill_in is not None:
+                _fill(node, self, self._fill_in)
             value: object = super().construct_document(node)
             return value
 
