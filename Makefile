@@ -17,10 +17,11 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_USER := 0
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test live kind-up kind-down bench lint format cassettes docs docs-check pictures coverage clean distclean
+.PHONY: help demo test live kind-up kind-down bench lint format cassettes docs docs-check pictures coverage \
+	dist sizes sbom checksums release-notes check-release clean distclean
 
 help:  ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 demo: $(STAMP)  ## record and replay an eval; record, replay, verify and view sessions; without network
 	@$(BIN)/python -m docs.demo
@@ -69,6 +70,24 @@ coverage: $(STAMP)  ## run all tests with line and branch coverage, including ch
 	$(BIN)/coverage combine --quiet
 	$(BIN)/coverage report
 
+dist: $(STAMP)  ## build the wheels and sdists of both distributions into dist/
+	@$(BIN)/python .ci/release.py dist
+
+sizes: $(STAMP)  ## install each wheel of dist/ into an empty folder and print the sizes
+	@$(BIN)/python .ci/release.py sizes
+
+sbom: $(VENV)/release-tools  ## write a bill of materials (CycloneDX) of each wheel of dist/
+	@$(BIN)/python .ci/release.py sbom
+
+checksums: $(STAMP)  ## write dist/SHA256SUMS
+	@$(BIN)/python .ci/release.py checksums
+
+release-notes: $(STAMP)  ## print the section of CHANGELOG.md of VERSION=1.2.3
+	@$(BIN)/python .ci/release.py notes "$(VERSION)"
+
+check-release: $(VENV)/release-tools  ## check version, TAG=v1.2.3, CHANGELOG.md and the files in dist/
+	@$(BIN)/python .ci/release.py check $(TAG)
+
 clean:  ## delete caches, measurements and builds
 	rm -rf build dist .coverage .coverage.* .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	find . -name __pycache__ -not -path './$(VENV)/*' -prune -exec rm -rf {} +
@@ -86,4 +105,8 @@ $(STAMP): pyproject.toml .ci/make-venv
 
 $(VENV)/site-tools: $(STAMP)
 	@$(BIN)/python -m pip install --quiet --group site
+	@touch $@
+
+$(VENV)/release-tools: $(STAMP)
+	@$(BIN)/python -m pip install --quiet --group release
 	@touch $@

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-UNTRACKED = {"__pycache__", ".git", ".venv", "build", "dist"}
+UNTRACKED = {"__pycache__", ".git", ".venv", "build", "dist", "PKG-INFO"}
 
 
 def tracked_files() -> set[str]:
@@ -34,14 +34,22 @@ class Shipped:
 
 
 @dataclass(frozen=True)
+class Published:
+    """Files for the package index: for each distribution a wheel and an sdist, by its name."""
+
+    wheels: dict[str, Path]
+    sdists: dict[str, Path]
+
+
+@dataclass(frozen=True)
 class Installed:
-    """An environment that has the wheel, and of the source tree nothing."""
+    """An environment that has wheels of this tree, and of the source tree nothing."""
 
     python: Path
     site_packages: Path
 
     def script(self, name: str) -> Path:
-        """A console script of the wheel."""
+        """A console script of a wheel."""
         return self.python.parent / name
 
 
@@ -57,3 +65,25 @@ def build(source: Path, target: str, into: Path) -> Path:
     run(sys.executable, "-m", "hatchling", "build", "--target", target, "--directory", into, cwd=source)
     pattern = "*.whl" if target == "wheel" else "*.tar.gz"
     return next(into.glob(pattern))
+
+
+def publish(source: Path) -> Published:
+    """Build the files of `make dist` in a copy of the tree."""
+    run(sys.executable, source / ".ci" / "release.py", "dist", cwd=source)
+    names = ("ext_recorder", "gevals_extensions")
+    found = {name: sorted((source / "dist").glob(f"{name}-*")) for name in names}
+    assert all(len(files) == 2 for files in found.values()), found
+    return Published(
+        {name: next(path for path in files if path.suffix == ".whl") for name, files in found.items()},
+        {name: next(path for path in files if path.suffix == ".gz") for name, files in found.items()},
+    )
+
+
+def environment(base: Path, *wheels: Path) -> Installed:
+    """Create an environment with these wheels, without their dependencies."""
+    run(sys.executable, "-m", "venv", "--without-pip", "venv", cwd=base)
+    python = base / "venv" / "bin" / "python"
+    pip = [sys.executable, "-m", "pip", "--python", str(python), "install", "--quiet"]
+    run(*pip, "--no-deps", "--no-index", *wheels, cwd=base)
+    version = f"python{sys.version_info.major}.{sys.version_info.minor}"
+    return Installed(python, base / "venv" / "lib" / version / "site-packages")

@@ -1,14 +1,17 @@
-"""What is shipped, built once for this folder, from a copy that holds the tracked files alone."""
+"""Wheels and sdists, built once for this folder, from a copy that holds the tracked files alone."""
 
 from __future__ import annotations
 
 import shutil
-import sys
 import sysconfig
+from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.packaging.artefacts import ROOT, Installed, Shipped, build, run, tracked_files
+from tests.packaging.artefacts import ROOT, Installed, Published, Shipped, build, environment, publish, tracked_files
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 @pytest.fixture(scope="session")
@@ -23,16 +26,20 @@ def shipped(tmp_path_factory: pytest.TempPathFactory) -> Shipped:
 
 
 @pytest.fixture(scope="session")
-def installed(shipped: Shipped, tmp_path_factory: pytest.TempPathFactory) -> Installed:
+def published(shipped: Shipped) -> Published:
+    """Build for the package index, as `make dist` does."""
+    return publish(shipped.source)
+
+
+@pytest.fixture(scope="session", params=["a checkout", "the package index"])
+def installed(
+    request: pytest.FixtureRequest, shipped: Shipped, published: Published, tmp_path_factory: pytest.TempPathFactory
+) -> Installed:
     base = tmp_path_factory.mktemp("installed")
-    run(sys.executable, "-m", "venv", "--without-pip", "venv", cwd=base)
-    python = base / "venv" / "bin" / "python"
-    pip = [sys.executable, "-m", "pip", "--python", str(python), "install", "--quiet"]
-    run(*pip, "--no-deps", "--no-index", str(shipped.wheel), cwd=base)
-    version = f"python{sys.version_info.major}.{sys.version_info.minor}"
-    site_packages = base / "venv" / "lib" / version / "site-packages"
+    wheels: list[Path] = [shipped.wheel] if request.param == "a checkout" else [*published.wheels.values()]
+    created = environment(base, *wheels)
     # The dependencies come from the environment of the tests. A path in a .pth file is searched for packages,
     # but .pth files found there are not read: the editable install, and with it the source tree, stays out of
     # reach.
-    (site_packages / "dependencies.pth").write_text(sysconfig.get_path("purelib") + "\n")
-    return Installed(python, site_packages)
+    (created.site_packages / "dependencies.pth").write_text(sysconfig.get_path("purelib") + "\n")
+    return created

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
+import shutil
+import sys
 import tarfile
 import tomllib
 import zipfile
@@ -11,10 +14,11 @@ from typing import TYPE_CHECKING
 
 from ext_recorder.tools.view.page import SCRIPTS
 from ext_sdk.core import __version__
-from tests.packaging.artefacts import ROOT, Shipped, build, run
+from tests.packaging.artefacts import ROOT, Published, Shipped, build, publish, run
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from email.message import Message
     from pathlib import Path
 
 NAME = f"gevals_extensions-{__version__}"
@@ -51,6 +55,12 @@ def read_from_wheel(wheel: Path, name: str) -> str:
         return archive.read(name).decode()
 
 
+def packaged_files(wheel: Path) -> dict[str, bytes]:
+    """Return the files of the packages, without metadata."""
+    with zipfile.ZipFile(wheel) as archive:
+        return {name: archive.read(name) for name in archive.namelist() if ".dist-info/" not in name}
+
+
 def packaged(files: Iterable[str]) -> set[str]:
     """What of the source tree belongs into the wheel, by its name there."""
     roots = {f"{root}/{package}/": f"{root}/" for package, root in SOURCE_ROOTS.items()}
@@ -58,10 +68,10 @@ def packaged(files: Iterable[str]) -> set[str]:
 
 
 def test_the_wheel_holds_the_packages_and_its_metadata_and_nothing_else(shipped: Shipped) -> None:
-    metadata = {
+    own = {
         f"{NAME}.dist-info/{name}" for name in ("METADATA", "RECORD", "WHEEL", "entry_points.txt", "licenses/LICENSE")
     }
-    assert names_in_wheel(shipped.wheel) == packaged(shipped.files) | metadata
+    assert names_in_wheel(shipped.wheel) == packaged(shipped.files) | own
 
 
 def test_the_packages_hold_python_and_the_data_files_named_here(shipped: Shipped) -> None:
@@ -91,34 +101,126 @@ def test_the_top_of_the_tree_has_only_what_a_person_expects(shipped: Shipped) ->
     assert {name.split("/")[0] for name in shipped.files} == TOP_LEVEL
 
 
-def test_a_wheel_built_from_the_sdist_is_the_wheel_built_from_the_tree(shipped: Shipped, tmp_path: Path) -> None:
-    run("tar", "-xzf", shipped.sdist, "-C", tmp_path, cwd=tmp_path)
-    rebuilt = build(tmp_path / NAME, "wheel", tmp_path / "dist")
-    assert rebuilt.read_bytes() == shipped.wheel.read_bytes()
+def test_the_wheels_of_the_package_index_are_the_wheel_of_a_checkout_in_two_parts(
+    shipped: Shipped, published: Published
+) -> None:
+    first, second = (packaged_files(wheel) for wheel in published.wheels.values())
+    assert first.keys() & second.keys() == set()
+    assert first | second == packaged_files(shipped.wheel)
+    assert {name for name in first if not name.startswith(("ext_recorder/", "ext_sdk/core/"))} == set()
 
 
-def test_the_entry_points_are_the_programs_that_exist_and_the_pytest_plugin(shipped: Shipped) -> None:
-    text = read_from_wheel(shipped.wheel, f"{NAME}.dist-info/entry_points.txt")
-    entries = ConfigParser()
-    entries.read_string(text)
-    programs = sorted({*EXTENSIONS, "ext_host", "ext_recorder", "gevals_extensions"})
-    expected = {one.replace("_", "-"): f"{one}.__main__:main" for one in programs} | {"ext-sdk": "ext_sdk.new:main"}
-    assert dict(entries["console_scripts"]) == expected
-    assert dict(entries["pytest11"]) == {"ext-recorder": "ext_recorder.plugin", "ext-sdk": "ext_sdk.testing"}
+def test_the_wheel_of_the_recorder_is_the_same_from_its_sdist_and_from_a_checkout(
+    shipped: Shipped, published: Published, tmp_path: Path
+) -> None:
+    rebuilt = build(shipped.source / "recorder", "wheel", tmp_path)
+    assert rebuilt.read_bytes() == published.wheels["ext_recorder"].read_bytes()
+
+
+def test_the_sdist_of_the_recorder_holds_its_files_and_nothing_else(shipped: Shipped, published: Published) -> None:
+    with tarfile.open(published.sdists["ext_recorder"]) as archive:
+        names = {member.name for member in archive if not member.isdir()}
+    own = {name.removeprefix("recorder/") for name in shipped.files if name.startswith("recorder/")}
+    core = {name.removeprefix("extensions/") for name in shipped.files if name.startswith("extensions/ext_sdk/core/")}
+    assert names == {f"ext_recorder-{__version__}/{name}" for name in own | core | {"PKG-INFO", ".gitignore"}}
+
+
+def digests(published: Published) -> dict[str, str]:
+    paths = [*published.wheels.values(), *published.sdists.values()]
+    return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in paths}
+
+
+def test_two_builds_give_equal_bytes(shipped: Shipped, published: Published, tmp_path: Path) -> None:
+    again = tmp_path / "again"
+    shutil.copytree(shipped.source, again, ignore=shutil.ignore_patterns("dist"), copy_function=shutil.copy)
+    for path in again.rglob("*"):  # as another umask leaves them; the times are others, too
+        path.chmod(path.stat().st_mode | 0o060)
+    second = publish(again)
+    assert digests(second) == digests(published)
+
+
+def test_gevals_extensions_depends_on_the_recorder_of_its_version(published: Published) -> None:
+    wheel = metadata(read_from_wheel(published.wheels["gevals_extensions"], f"{NAME}.dist-info/METADATA"))
+    with tarfile.open(published.sdists["gevals_extensions"]) as archive:
+        member = archive.extractfile(f"{NAME}/PKG-INFO")
+        assert member
+        sdist = metadata(member.read().decode())
+    assert f"ext-recorder=={__version__}" in (wheel.get_all("Requires-Dist") or [])
+    # Installers that read the metadata of an sdist without building it find the same.
+    assert sdist.get_all("Requires-Dist") == wheel.get_all("Requires-Dist")
+    assert sdist.get_all("Dynamic") is None
+
+
+def test_an_editable_installation_of_a_checkout_needs_no_second_distribution(shipped: Shipped, tmp_path: Path) -> None:
+    program = f"import hatchling.build; print(hatchling.build.build_editable({str(tmp_path)!r}))"
+    wheel = tmp_path / run(sys.executable, "-c", program, cwd=shipped.source).split()[-1]
+    assert names_in_wheel(wheel) == {
+        "_gevals_extensions.pth",
+        *(f"{NAME}.dist-info/{n}" for n in ("METADATA", "RECORD", "WHEEL", "entry_points.txt", "licenses/LICENSE")),
+    }
+    assert "ext-recorder==" not in read_from_wheel(wheel, f"{NAME}.dist-info/METADATA")
+    assert "ext-recorder = ext_recorder.__main__:main" in read_from_wheel(wheel, f"{NAME}.dist-info/entry_points.txt")
+
+
+def test_the_recorder_has_the_license_and_the_requirements_of_the_tree() -> None:
+    own, tree = (tomllib.loads((ROOT / name / "pyproject.toml").read_text())["project"] for name in ("recorder", "."))
+    assert (ROOT / "recorder/LICENSE").read_text() == (ROOT / "LICENSE").read_text()
+    assert set(own["dependencies"]) <= set(tree["dependencies"])
+    assert own["optional-dependencies"]["remote"] == tree["optional-dependencies"]["remote"]
+    assert own["requires-python"] == tree["requires-python"]
+    assert {one for one in own["classifiers"] if "Python ::" in one} == {
+        one for one in tree["classifiers"] if "Python ::" in one
+    }
+
+
+def metadata(text: str) -> Message:
+    """Return the fields of METADATA or PKG-INFO."""
+    return Parser().parsestr(text)
+
+
+def programs(wheel: Path) -> tuple[dict[str, str], dict[str, str]]:
+    """Return console scripts and pytest plugins."""
+    with zipfile.ZipFile(wheel) as archive:
+        (name,) = (name for name in archive.namelist() if name.endswith(".dist-info/entry_points.txt"))
+        entries = ConfigParser()
+        entries.read_string(archive.read(name).decode())
+    return dict(entries["console_scripts"]), dict(entries["pytest11"])
+
+
+def test_the_entry_points_are_the_programs_that_exist_and_the_pytest_plugin(
+    shipped: Shipped, published: Published
+) -> None:
+    names = sorted({*EXTENSIONS, "ext_host", "ext_recorder", "gevals_extensions"})
+    expected = {one.replace("_", "-"): f"{one}.__main__:main" for one in names} | {"ext-sdk": "ext_sdk.new:main"}
+    plugins = {"ext-recorder": "ext_recorder.plugin", "ext-sdk": "ext_sdk.testing"}
+    assert programs(shipped.wheel) == (expected, plugins)
+    own = {"ext-recorder": expected.pop("ext-recorder")}, {"ext-recorder": plugins.pop("ext-recorder")}
+    assert programs(published.wheels["ext_recorder"]) == own
+    assert programs(published.wheels["gevals_extensions"]) == (expected, plugins)
 
 
 def test_the_version_is_the_one_of_ext_sdk_version(shipped: Shipped) -> None:
-    metadata = Parser().parsestr(read_from_wheel(shipped.wheel, f"{NAME}.dist-info/METADATA"))
-    assert metadata["Version"] == __version__
-    assert metadata["License-Expression"] == "Apache-2.0"
-    assert metadata["Requires-Python"] == ">=3.11"
+    fields = metadata(read_from_wheel(shipped.wheel, f"{NAME}.dist-info/METADATA"))
+    assert fields["Version"] == __version__
+    assert fields["License-Expression"] == "Apache-2.0"
+    assert fields["Requires-Python"] == ">=3.11"
 
 
 def test_every_dependency_is_one_that_the_code_imports() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    sources = [ROOT / root / package for package, root in SOURCE_ROOTS.items()]
+    assert_imported(project["dependencies"], sources)
+
+
+def test_every_dependency_of_the_recorder_is_one_that_it_imports() -> None:
+    project = tomllib.loads((ROOT / "recorder/pyproject.toml").read_text())["project"]
+    assert_imported(project["dependencies"], [ROOT / "recorder/ext_recorder", ROOT / "extensions/ext_sdk/core"])
+
+
+def assert_imported(requirements: list[str], sources: list[Path]) -> None:
     imported_as = {"python-jsonpath": "jsonpath", "pyyaml": "yaml", "vcrpy": "vcr"}
-    code = "\n".join(path.read_text() for root in ("extensions", "recorder") for path in (ROOT / root).rglob("*.py"))
-    for requirement in project["dependencies"]:
+    code = "\n".join(path.read_text() for source in sources for path in source.rglob("*.py"))
+    for requirement in requirements:
         name = requirement.split(">")[0].partition("[")[0]
         module = imported_as.get(name, name)
         assert f"import {module}\n" in code or f"from {module} import" in code or f"from {module}." in code, requirement

@@ -215,6 +215,9 @@ def load_credentials(
         ) from error
     if not configuration.no_proxy:  # version 35 reads the variable, and then discards it
         configuration.no_proxy = os.environ.get("no_proxy") or os.environ.get("NO_PROXY")
+    if kubeconfig is not None:
+        cluster = kubeconfig.clusters.get(text(kubeconfig.context(source.context), "cluster"))
+        configuration.proxy = text(cluster, "proxy-url") or configuration.proxy  # versions 35 and 36 do not read it
     if kubeconfig is not None and log.lines:
         user = text(kubeconfig.context(source.context), "user")
         hint = text(kubeconfig.users.get(user), "exec", "installHint").strip()

@@ -235,7 +235,7 @@ def _opened(address: str) -> tuple[_FileSystem, str]:
         from fsspec.core import url_to_fs  # type: ignore[import-untyped]
     except ImportError:
         scheme = address.partition("://")[0]
-        raise UsageError(f"{scheme}://… requires fsspec: pip install 'gevals-extensions[remote]'") from None
+        raise UsageError(f"{scheme}://… requires fsspec: pip install fsspec") from None
     return cast("tuple[_FileSystem, str]", url_to_fs(address))
 
 

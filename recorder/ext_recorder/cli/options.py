@@ -490,7 +490,7 @@ NAME = Option(
 # Paragraph for the help of these commands.
 NAMING = """\
 CASSETTE is a file, a folder, a pattern such as 'cassettes/**/*.yaml', or an address in another file system that fsspec
-supports, such as s3://bucket/cassettes (pip install 'gevals-extensions[remote]'). Several cassettes are processed in
+supports, such as s3://bucket/cassettes (pip install fsspec). Several cassettes are processed in
 parallel. --shard 2/3 selects every third cassette in the order of their names, starting with the second, so that the
 jobs of a CI matrix share the work.
 """
