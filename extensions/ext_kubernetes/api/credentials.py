@@ -13,7 +13,6 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, cast
 from urllib.parse import unquote, urlsplit
-from urllib.request import proxy_bypass_environment  # type: ignore[attr-defined]  # typeshed lacks it
 
 from ext_kubernetes.objects.fields import text
 
@@ -84,6 +83,8 @@ def _check(configuration: Configuration, where: str) -> None:
     Args:
         where: the kubeconfig or the service account, for messages.
     """
+    from urllib.request import proxy_bypass_environment  # type: ignore[attr-defined]  # typeshed lacks it
+
     _trim_tokens(configuration)
     for value in configuration.api_key.values():
         if not value.isprintable():

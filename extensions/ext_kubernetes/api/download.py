@@ -10,12 +10,12 @@ import http
 import socket
 from typing import TYPE_CHECKING
 from urllib.parse import SplitResult, urljoin, urlsplit
-from urllib.request import getproxies, proxy_bypass
 
 import ext_sdk
 from ext_sdk.metadata_hosts import hands_out_credentials
 
 from .connection import USER_AGENT, transport_error
+from .package_patches import warm_up
 
 if TYPE_CHECKING:
     from urllib3 import BaseHTTPResponse
@@ -76,6 +76,9 @@ def _parts(url: str) -> SplitResult:
 
 def _get(parts: SplitResult, deadline: ext_sdk.Deadline) -> BaseHTTPResponse:
     """Send a request to one server; the body of the response is still to be read."""
+    warm_up()  # first: only one thread must import the library
+    from urllib.request import getproxies, proxy_bypass
+
     import urllib3
 
     host = parts.hostname or ""

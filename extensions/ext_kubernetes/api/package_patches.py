@@ -93,7 +93,9 @@ USED_LATER = frozenset(
     }
 )
 
-LOCK = threading.Lock()  # the modules of the package import each other: two threads must not import them
+# Two threads must not import the library: its modules import each other, and `import http.client` of one thread ends
+# before `http` has the attribute `client`, if the import by another thread is about to end.
+LOCK = threading.Lock()
 
 
 def warm_up() -> None:

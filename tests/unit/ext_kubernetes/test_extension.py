@@ -50,3 +50,14 @@ def test_every_operation_says_who_acts_and_every_wait_may_go_on(operation: Opera
         assert "on_timeout" in fields
     if "on_timeout" in fields:
         assert {"done", "done?"} & (operation.outputs or {}).keys()
+
+
+def test_operations_import_nothing_that_the_library_imports_in_another_thread() -> None:
+    code = (
+        "import sys; from ext_kubernetes.extension import extension\n"
+        "assert list(extension.operations.values())\n"
+        "library = ('http.client', 'kubernetes', 'urllib.request', 'urllib3', 'websocket', 'yaml')\n"
+        "found = [name for name in library if name in sys.modules]\n"
+        "assert found == [], found\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
