@@ -17,17 +17,23 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_USER := 0
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test live kind-up kind-down bench lint format cassettes docs docs-check pictures coverage \
+.PHONY: help demo test executable test-executable live kind-up kind-down bench lint format cassettes docs docs-check pictures coverage \
 	dist sizes sbom checksums release-notes check-release clean distclean
 
 help:  ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 demo: $(STAMP)  ## record and replay an eval; record, replay, verify and view sessions; without network
 	@$(BIN)/python -m docs.demo
 
 test: $(STAMP)  ## run all tests; ARGS="-k name" runs some
 	$(BIN)/python -m pytest -n auto --dist worksteal $(ARGS)
+
+executable: $(VENV)/executable-tools  ## build one executable of all programs, and its release asset, in dist/
+	$(BIN)/python .ci/build_executable.py --zip $(ARGS)
+
+test-executable: executable  ## build the executable and test it
+	GEVALS_EXECUTABLE=dist/gevals-extensions $(BIN)/python -m pytest -n auto --dist worksteal tests/packaging/test_executable.py
 
 live: $(STAMP)  ## run the tests with a real cluster (tests/live); ARGS="--kubeconfig FILE" names one
 	$(BIN)/python -m pytest tests/live -n 2 $(ARGS)
@@ -102,6 +108,10 @@ $(STAMP): pyproject.toml .ci/make-venv
 	@$(BIN)/python -m pip install --quiet --upgrade pip
 	@$(BIN)/python -m pip install --quiet --editable . --group dev
 	@echo '$(CURDIR)' >$@
+
+$(VENV)/executable-tools: $(STAMP)
+	@$(BIN)/python -m pip install --quiet --group executable
+	@touch $@
 
 $(VENV)/site-tools: $(STAMP)
 	@$(BIN)/python -m pip install --quiet --group site

