@@ -221,19 +221,26 @@ def test_another_client_of_the_model_context_protocol_matches(server: str, tmp_p
 
 
 def put(relay: Relay, head: str, *, body_first: bool) -> bytes:
-    """Send a request whose body follows when something was received; return what comes then."""
+    """Send a request whose body follows after 100 Continue, or at once; return the status lines of the responses.
+
+    Responses are read to their end: a recorder does not get the rest for a client that has closed its connection.
+    """
     _, host, port = relay.address.split(":")
     with socket.create_connection((host, int(port)), PATIENCE_S) as client, client.makefile("rb") as lines:
+
+        def status() -> bytes:
+            first = lines.readline().rstrip()
+            lines.read(int(http.client.parse_headers(lines).get("Content-Length", "0")))
+            return first
+
         client.sendall(f"PUT /x HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n{head}\r\n".encode())
-        first = b""
         if body_first:
             client.sendall(b"{}")
-        while not body_first and (line := lines.readline()) not in (b"\r\n", b""):
-            first += line
-        if b" 100 " in first:
-            client.sendall(b"{}")
-            return first.splitlines()[0] + b"|" + lines.readline()
-        return (first or lines.readline()).splitlines()[0]
+        first = status()
+        if b" 100 " not in first:
+            return first
+        client.sendall(b"{}")
+        return first + b"|" + status()
 
 
 @pytest.mark.parametrize("order", ["strict", "any"])
@@ -242,7 +249,7 @@ def test_a_response_may_come_before_the_body_of_its_request(server: str, tmp_pat
     with recording(path, server) as relay:
         assert put(relay, "", body_first=False) == b"HTTP/1.1 200 OK"
         answer = put(relay, "Expect: 100-continue\r\n", body_first=False)
-        assert answer == b"HTTP/1.1 100 Continue|HTTP/1.1 200 OK\r\n"
+        assert answer == b"HTTP/1.1 100 Continue|HTTP/1.1 200 OK"
         assert once(relay, "HEAD", "/a") == (200, b"")
 
     with running("replay", "--order", order, str(path)) as relay:
