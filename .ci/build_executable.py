@@ -125,6 +125,8 @@ def copy_libraries(tree: Path) -> None:
         outside = re.findall(r"^\t(/(?!usr/lib/|System/).+) \(", run("otool", "-L", program), re.MULTILINE)
         if outside:
             sys.exit(f"{sys.executable} needs {', '.join(outside)}; use an interpreter of `uv python install`")
+        for name in re.findall(r"^\t@executable_path/\.\./lib/(\S+)", run("otool", "-L", program), re.MULTILINE):
+            shutil.copy(Path(sys.base_prefix) / "lib" / name, folder)
         return
     found: set[str] = set()
     for path in [program, *tree.rglob("*.so*")]:

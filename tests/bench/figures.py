@@ -140,6 +140,8 @@ FIGURES = (
            "ext-shell mcp ms", "ext-shell ms", _times_at_most(1.1)),
     Figure("start.pi", "ext-shell, spawn to `register` of Pi, next to the manifest", "ms", _start,
            "ext-shell pi ms", "ext-shell ms", _times_at_most(1.1)),
+    Figure("start.executable", "the executable as ext-shell, spawn to manifest, next to the console script", "ms",
+           start_up.measure_executable, "executable ms", "ext-shell ms", _times_at_most(1.5)),
     Figure("start.exit", "ext-shell, response to shutdown to the end of the process", "ms", start_up.measure_exit,
            "ext-shell ms", "import json ms", _at_most(15)),
     Figure("start.memory", "ext-shell, resident at the manifest", "MiB", _start, "ext-shell MiB", "import json MiB",

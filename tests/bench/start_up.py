@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
+from functools import partial
 from typing import TYPE_CHECKING
 
+from tests.bench.errors import NotHere
 from tests.bench.process_times import memory_at_line, seconds_to_exit, seconds_to_line
 from tests.bench.timed_host import Talk
 from tests.bench.traffic import (
@@ -79,6 +82,23 @@ def measure(bench: Bench) -> Series:
         }
     )
     return {**times, **memory}
+
+
+def measure_executable(bench: Bench) -> Series:
+    """Milliseconds to the manifest, by the executable from its second start on: "executable ms"; "ext-shell ms".
+
+    Raises NotHere if GEVALS_EXECUTABLE does not name it.
+    """
+    program = os.environ.get("GEVALS_EXECUTABLE")
+    if not program:
+        raise NotHere("GEVALS_EXECUTABLE does not name an executable; `make executable` builds one")
+    commands = {"executable": [os.path.abspath(program), "shell"], "ext-shell": [bench.programs.shell]}  # noqa: PTH100
+
+    def to_manifest(command: Sequence[str]) -> Mapping[str, float]:
+        return {"ms": seconds_to_line(bench, command, INITIALIZE, MANIFEST) * 1e3}
+
+    candidates = {name: partial(to_manifest, command) for name, command in commands.items()}
+    return bench.take_turns(candidates, times=bench.scale.starts)
 
 
 def measure_exit(bench: Bench) -> Series:

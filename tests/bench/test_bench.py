@@ -111,7 +111,7 @@ def test_every_figure_is_measured_with_programs_in_c(tmp_path: Path) -> None:
         found = measured(there, FIGURES)
     assert [each.figure for each in found] == list(FIGURES)
     for each in found:
-        if each.figure.name.startswith(OTHER_PEERS):
+        if each.figure.name.startswith(OTHER_PEERS) or each.figure.name == "start.executable":
             assert each.verdict == "not measured"
             assert each.reason
             continue
