@@ -17,8 +17,8 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_USER := 0
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test executable test-executable live kind-up kind-down bench lint format cassettes docs docs-check pictures coverage \
-	dist sizes sbom checksums release-notes check-release clean distclean
+.PHONY: help demo test test-with executable test-executable live kind-up kind-down bench lint format cassettes docs docs-check \
+	pictures coverage dist sizes sbom checksums release-notes check-release check-workflows clean distclean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -47,6 +47,10 @@ kind-down:  ## delete the kind cluster
 
 bench: $(STAMP)  ## measure speed and memory (also in bench.json); ARGS=--peers compares with other recorders
 	$(BIN)/python -m tests.bench $(ARGS)
+
+test-with: $(STAMP)  ## run tests with another version of a package: VENV=.venv-35 WITH='kubernetes<36' ARGS=tests/unit/ext_kubernetes
+	@$(BIN)/python -m pip install --quiet '$(WITH)'
+	$(BIN)/python -m pytest -n auto --dist worksteal $(ARGS)
 
 lint: $(STAMP)  ## run ruff, mypy and import-linter
 	$(BIN)/ruff check
@@ -90,6 +94,10 @@ checksums: $(STAMP)  ## write dist/SHA256SUMS
 
 release-notes: $(STAMP)  ## print the section of CHANGELOG.md of VERSION=1.2.3
 	@$(BIN)/python .ci/release.py notes "$(VERSION)"
+
+check-workflows: $(STAMP)  ## check .github/ and action.yml with zizmor and, if it or Go is installed, actionlint
+	$(BIN)/zizmor --offline --quiet .github action.yml
+	.ci/actionlint $(BIN)
 
 check-release: $(VENV)/release-tools  ## check version, TAG=v1.2.3, CHANGELOG.md and the files in dist/
 	@$(BIN)/python .ci/release.py check $(TAG)

@@ -41,7 +41,17 @@ DATA_FILES = {
 # What lies at the top, as DESIGN has it; a new name here is a decision.
 TOP_LEVEL = {
     *("pyproject.toml", "README.md", "action.yml", "kind-config.yaml", "extensions", "recorder", "cassettes", "tests"),
-    *("Makefile", "LICENSE", "CHANGELOG.md", "SECURITY.md", "docs", ".ci", ".gitignore", ".pre-commit-hooks.yaml"),
+    *(
+        "Makefile",
+        "LICENSE",
+        "CHANGELOG.md",
+        "SECURITY.md",
+        "docs",
+        ".ci",
+        ".github",
+        ".gitignore",
+        ".pre-commit-hooks.yaml",
+    ),
 }
 
 
