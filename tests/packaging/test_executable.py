@@ -28,7 +28,12 @@ VARIABLE = "GEVALS_EXECUTABLE"
 PROGRAM = Path(os.environ.get(VARIABLE, "")).absolute()
 MOST_BYTES = 60_000_000
 LIMIT_SECONDS = 4 * PATIENCE_S
-C_LIBRARY = {"ld-linux-x86-64", "ld-linux-aarch64", "libc", "libdl", "libm", "libpthread", "librt", "libutil"}
+C_LIBRARY = {
+    "ld-linux-x86-64",
+    "ld-linux-aarch64",
+    "libgcc_s",
+    *(f"lib{x}" for x in ["c", "dl", "m", "pthread", "rt", "util"]),
+}
 EXTENSIONS = ("shell", "kubernetes", "http")
 
 pytestmark = pytest.mark.skipif(
