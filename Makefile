@@ -33,7 +33,8 @@ executable: $(VENV)/executable-tools  ## build one executable of all programs, a
 	$(BIN)/python .ci/build_executable.py --zip $(ARGS)
 
 test-executable: executable  ## build the executable and test it
-	GEVALS_EXECUTABLE=dist/gevals-extensions $(BIN)/python -m pytest -n auto --dist worksteal tests/packaging/test_executable.py
+	GEVALS_EXECUTABLE=dist/gevals-extensions $(BIN)/python -m pytest -n auto --dist worksteal -k executable \
+		tests/packaging/test_executable.py tests/packaging/test_first_hour.py
 
 live: $(STAMP)  ## run the tests with a real cluster (tests/live); ARGS="--kubeconfig FILE" names one
 	$(BIN)/python -m pytest tests/live -n 2 $(ARGS)
