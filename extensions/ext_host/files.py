@@ -260,9 +260,11 @@ class Reader:
         self.done()
         return version
 
-    def done(self) -> None:
-        """Raise FileError if there are problems."""
-        if self.problems:
+    def done(self, problems: list[Problem] | None = None) -> None:
+        """Raise FileError if there are problems, or add them to a list if it is given."""
+        if problems is not None:
+            problems += self.problems
+        elif self.problems:
             raise FileError(self.problems)
 
 
@@ -373,8 +375,12 @@ def read_task(path: Path) -> TaskFile:
     return task_of(Document.read(path))
 
 
-def task_of(document: Document) -> TaskFile:
-    """Return the Task of a document. Raises FileError."""
+def task_of(document: Document, problems: list[Problem] | None = None) -> TaskFile:
+    """Return the Task of a document. Raises FileError.
+
+    Args:
+        problems: receives those of single members, which are then missing in the task; None: they are raised.
+    """
     reader = Reader(document, strict=True)
     legacy = reader.kind("Task") == API_VERSIONS[0]
     body: At = ("steps",) if legacy else ("spec",)
@@ -395,7 +401,7 @@ def task_of(document: Document) -> TaskFile:
         prompt_file=document.path.absolute().parent / prompt_file if prompt_file else None,
         legacy=legacy,
     )
-    reader.done()
+    reader.done(problems)
     return task
 
 
@@ -560,8 +566,12 @@ def read_eval(path: Path) -> EvalFile:
     return eval_of(Document.read(path))
 
 
-def eval_of(document: Document) -> EvalFile:
-    """Return the Eval of a document. Raises FileError."""
+def eval_of(document: Document, problems: list[Problem] | None = None) -> EvalFile:
+    """Return the Eval of a document. Raises FileError.
+
+    Args:
+        problems: see `task_of`.
+    """
     reader = Reader(document)
     reader.kind("Eval")
     reader.mapping(("config",), required=True)
@@ -595,7 +605,7 @@ def eval_of(document: Document) -> EvalFile:
         llm_judge=bool(reader.mapping(("config", "llmJudge"))),
         skills=bool(reader.mapping(("config", "skills"))),
     )
-    reader.done()
+    reader.done(problems)
     return result
 
 
@@ -674,7 +684,7 @@ def agent_of(document: Document) -> AgentFile:
     return agent
 
 
-READERS: dict[str, Callable[[Document], TaskFile | EvalFile | AgentFile]] = {
+READERS: Mapping[str, Callable[[Document], TaskFile | EvalFile | AgentFile]] = {
     "Task": task_of,
     "Eval": eval_of,
     "Agent": agent_of,
@@ -723,12 +733,15 @@ class Labels:
         return all(labels.get(key) in values for key, values in self._wanted.items())
 
 
-def select(spec: EvalFile, *, pattern: str = "", labels: str = "") -> list[SelectedTask]:
+def select(
+    spec: EvalFile, *, pattern: str = "", labels: str = "", empty: list[Problem] | None = None
+) -> list[SelectedTask]:
     """Return the tasks of an eval, each file once, in the order of the task sets.
 
     Args:
         pattern: regular expression that is searched in the names; "" selects all.
         labels: see Labels; "" selects all.
+        empty: receives a problem for each task set that has no task, whatever the pattern and the labels.
 
     Raises:
         FileError: a file cannot be read; files that are not a Task are skipped, as in mcpchecker.
@@ -742,6 +755,7 @@ def select(spec: EvalFile, *, pattern: str = "", labels: str = "") -> list[Selec
     found: dict[Path, SelectedTask] = {}
     problems: list[Problem] = []
     for task_set in spec.task_sets:
+        tasks: list[TaskFile] = []
         for path in task_paths(task_set):
             try:
                 document = Document.read(path)
@@ -751,6 +765,7 @@ def select(spec: EvalFile, *, pattern: str = "", labels: str = "") -> list[Selec
             except FileError as error:
                 problems += error.problems
                 continue
+            tasks.append(task)
             selector = task_set.labels.items()
             if not (name.search(task.name) and selector <= task.labels.items() and wanted.match(task.labels)):
                 continue
@@ -762,9 +777,35 @@ def select(spec: EvalFile, *, pattern: str = "", labels: str = "") -> list[Selec
                 for each in task_set.assertions
             )
             found[path.resolve()] = SelectedTask(known.task, known.assertions + refused)
+        if empty is not None and spec.document and (problem := no_task(spec.document, task_set, tasks)):
+            empty.append(problem)
     if problems:
         raise FileError(list(dict.fromkeys(problems)))
     return list(found.values())
+
+
+def no_task(document: Document, task_set: TaskSet, tasks: Sequence[TaskFile]) -> Problem | None:
+    """Return why a task set of an eval selects none of the tasks in its files; None if it selects one.
+
+    Args:
+        tasks: those of its files, with all labels.
+    """
+    wanted = task_set.labels.items()
+    if task_set.source or any(wanted <= task.labels.items() for task in tasks):
+        return None
+    member = "glob" if task_set.is_glob else "path"
+    files = f"the {member} {document.get((*task_set.at, member))!r}"
+    if not task_set.pattern:
+        return document.problem(task_set.at, "expected glob or path, found neither")
+    if not tasks:
+        paths = task_paths(task_set)
+        what = "no file is a Task that matches" if any(path.exists() for path in paths) else "no file matches"
+        return document.problem((*task_set.at, member), f"{what} {files}")
+    keys = task_set.labels.keys()
+    found = sorted({f"{key}={task.labels[key]}" for task in tasks for key in keys & task.labels.keys()})
+    given = ", ".join(f"{key}={value}" for key, value in wanted)
+    text = f"no task of {files} has the labels {given}; found {', '.join(found) or 'no task with such a key'}"
+    return document.problem((*task_set.at, "labelSelector"), text)
 
 
 def task_paths(task_set: TaskSet) -> list[Path]:

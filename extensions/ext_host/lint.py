@@ -22,9 +22,10 @@ import click
 from ext_sdk.core import __version__
 from ext_sdk.core.text import counted, suggest
 
-from .files import Document, EvalFile, FileError, HostError, TaskFile, eval_of, task_of, task_paths
+from .files import Document, EvalFile, FileError, HostError, TaskFile, agent_of, eval_of, no_task, task_of, task_paths
 from .lint_rules import (
     ERROR,
+    IGNORE,
     RULES,
     WARNING,
     Finding,
@@ -34,13 +35,14 @@ from .lint_rules import (
     format_findings,
     kept_names,
     shared,
+    unknown_rules,
 )
 from .schema import Extension, extension_of, extensions_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from .files import At
+    from .files import At, Problem
 
 EXIT_FOUND, EXIT_NOTHING = 1, 2
 SUFFIXES = (".yaml", ".yml")
@@ -48,8 +50,8 @@ _KIND = re.compile(r"^[\"']?kind[\"']?:\s*[\"']?(Task|Eval|Agent)\b", re.MULTILI
 _OTHER = re.compile(
     r"^[\"']?apiVersion[\"']?:\s*[\"']?(?!mcpchecker/|gevals/)[^\s\"'#]", re.MULTILINE
 )  # of Tekton, for one
+_STEP = re.compile(r"spec\.(setup|verify|cleanup)\[")  # the schema of files does not have steps
 _OURS = re.compile(r"^[\"']?apiVersion[\"']?:\s*[\"']?mcpchecker/", re.MULTILINE)
-_IGNORE = re.compile(r"#\s*ext-host: ignore(?:\[([\w\s,-]*)\])?")
 
 
 @dataclass
@@ -112,7 +114,12 @@ class Linter:
                 raise HostError(f"{path}: expected a file or folder, found nothing")
         for one in self._evals:
             sets = [task_set for task_set in one.spec.task_sets if not task_set.source]
-            one.selected += [(each.at, self._selected(task_paths(each), each.labels)) for each in sets]
+            for task_set in sets:
+                tasks = self._tasks_of(task_paths(task_set))
+                selected = [task for task in tasks if task_set.labels.items() <= task.labels.items()]
+                one.selected.append((task_set.at, selected))
+                if one.spec.document and (problem := no_task(one.spec.document, task_set, tasks)):
+                    self._add_problems([problem], "no-tasks")
             self._found += eval_findings(one.spec, one.selected, extension_of)
         self._apply()
 
@@ -124,14 +131,10 @@ class Linter:
         for group in self._groups(rules):
             self._found += shared(group)
 
-    def _selected(self, paths: Sequence[Path], labels: Mapping[str, str]) -> list[TaskFile]:
-        found = []
+    def _tasks_of(self, paths: Sequence[Path]) -> list[TaskFile]:
         for path in paths:
             self._file(_shown_path(path), given=False)
-            task = self._tasks.get(path.resolve())
-            if task and labels.items() <= task.labels.items():
-                found.append(task)
-        return found
+        return [self._tasks[key] for path in paths if (key := path.resolve()) in self._tasks]
 
     def _file(self, path: Path, *, given: bool) -> None:
         """Read a file and check its members, once.
@@ -149,10 +152,11 @@ class Linter:
                 return
             document = Document.read(path)
         except FileError as error:
-            self._add_problems(error)
+            self._add_problems(error.problems)
             self._read[key] = Document(path, None, None)
             return
         self._read[key] = document
+        self._found += unknown_rules(document, text)
         kind, version = document.get(("kind",)), document.get(("apiVersion",))
         if kind not in ("Task", "Eval", "Agent") or _OTHER.search(text):
             found = f"{kind!r} with apiVersion {version!r}" if kind else "neither"
@@ -163,23 +167,38 @@ class Linter:
             return
         found_here = list(format_findings(document))
         self._found += found_here
-        wrong_value = any(each.rule == "file" for each in found_here)
-        try:
-            if kind == "Task":
-                self._tasks[key] = task_of(document)
-            elif kind == "Eval":
-                self._evals.append(Eval(eval_of(document)))
-        except FileError as error:
-            if not wrong_value:  # else they are the same
-                self._add_problems(error)
-            first = min(self._found[-1:] if not wrong_value else [each for each in found_here if each.rule == "file"])
-            what = "the steps of this task" if kind == "Task" else "the tasks of this eval"
-            self._found.append(
-                first._replace(rule="not-checked", text=f"{what} are not checked before this is correct")
-            )
+        self._parse(key, document, [each for each in found_here if each.rule == "file"])
 
-    def _add_problems(self, error: FileError) -> None:
-        self._found += [Finding(each.path, each.line, each.column, "file", each.text) for each in error.problems]
+    def _parse(self, key: Path, document: Document, found: list[Finding]) -> None:
+        """Read the Task, Eval or Agent of a document, without the members that are wrong.
+
+        Args:
+            found: wrong members that were reported.
+        """
+        problems: list[Problem] = []
+        what, read = "the tasks of this eval", False
+        try:
+            if document.get(("kind",)) == "Task":
+                what = "the steps of this task"
+                self._tasks[key] = task = task_of(document, problems)
+                read = any(task.steps.values())
+            elif document.get(("kind",)) == "Eval":
+                self._evals.append(Eval(spec := eval_of(document, problems)))
+                read = bool(spec.task_sets)
+            else:
+                read = bool(agent_of(document))
+        except FileError as error:
+            problems += error.problems
+        new = [each for each in problems if not found or _STEP.match(each.text)]  # else they are the same
+        found = [*found, *self._add_problems(new)]
+        if problems and not read and document.get(("kind",)) != "Agent":
+            text = f"{what} are not checked before this is correct"
+            self._found.append(min(found)._replace(rule="not-checked", text=text))
+
+    def _add_problems(self, problems: Sequence[Problem], rule: str = "file") -> list[Finding]:
+        found = [Finding(each.path, each.line, each.column, rule, each.text) for each in problems]
+        self._found += found
+        return found
 
     def _task_rules(self, path: Path, task: TaskFile) -> TaskRules:
         evals = [each for each in self._evals if path in each.paths]
@@ -226,7 +245,7 @@ class Linter:
             own = lines[each.path][max(each.line - 2, 0) : each.line]
             if len(own) == 2 and not own[0].lstrip().startswith("#"):  # a comment after other content is about its line
                 own = own[1:]
-            names = [match[1] for line in own for match in _IGNORE.finditer(line)]
+            names = [match[1] for line in own for match in IGNORE.finditer(line)]
             if not any(name is None or each.rule in re.split(r"[\s,]+", name.strip()) for name in names):
                 kept.append(each)
         return kept

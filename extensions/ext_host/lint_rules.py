@@ -7,25 +7,29 @@ only known at run time, such as references, and steps of unknown extensions are 
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections import defaultdict
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache, cached_property
+from types import NoneType
 from typing import TYPE_CHECKING, NamedTuple, cast
 
 from ext_sdk.core.text import cut, suggest
 from ext_sdk.duration import DURATION_PATTERN, Duration
-from ext_sdk.references import RESERVED
+from ext_sdk.references import RESERVED, Expansion
 from ext_sdk.references import Template as References
+from ext_sdk.result import InvalidArgs
 
 from .files import PHASES, Template, TemplateError, key_of, shown
-from .schema import FORMAT, OWN_STEPS
+from .schema import FORMAT, OWN_STEPS, definition_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
+    from ext_sdk.operation import Operation
     from ext_sdk.references import Reference
 
     from .files import At, Document, EvalFile, StepSpec, TaskFile
@@ -36,7 +40,8 @@ ERROR, WARNING = "error", "warning"
 RULES = {
     "file": (ERROR, "The file cannot be read, or a value of it has a wrong type."),
     "unknown-member": (WARNING, "A member that the format does not have, which hosts ignore."),
-    "not-checked": (WARNING, "Steps that are not checked, because the manifest of their extension is not known."),
+    "not-checked": (WARNING, "What is not checked, because a manifest is not known, or a member of the file is wrong."),
+    "unknown-rule": (WARNING, "A comment that ignores a rule which does not exist."),
     "step": (
         ERROR,
         "A step that no `requires` provides, an operation that does not exist, or several types in one step.",
@@ -57,6 +62,7 @@ RULES = {
     "no-tasks": (ERROR, "A task set that selects no file."),
     "duplicate-name": (WARNING, "Tasks of one eval that have the same name."),
 }
+IGNORE = re.compile(r"#\s*ext-host: ignore(?:\[([\w\s,-]*)\])?")
 CALL_LIMIT = Duration.parse("30s")  # mcpchecker's limit of one call of an extension
 
 
@@ -82,6 +88,18 @@ class Problem(NamedTuple):
     text: str
     keyword: str = ""
     of_name: bool = False
+
+
+_BROKEN = ("missing )", "unbalanced", "unterminated", "nothing to repeat")  # errors of Python's `re` and of RE2 alike
+
+
+def _broken_pattern(text: str) -> str:
+    """Return why a pattern is not a regular expression; "" if it is one, maybe with another syntax than Python's."""
+    try:
+        re.compile(text)
+    except re.error as error:
+        return error.msg if error.msg.startswith(_BROKEN) else ""
+    return ""
 
 
 # --- Values and schemas ----------------------------------------------------------------------------------------------
@@ -157,7 +175,7 @@ class Checker:
 
     def problems(self, value: object, at: At = (), schema: object = None) -> Iterator[Problem]:
         """Yield the problems of a value at a place."""
-        rules = self._resolved(self._root if schema is None else schema)
+        rules = self.resolved(self._root if schema is None else schema)
         kinds = rules.get("type")
         if value is None and self._lenient:
             return
@@ -180,7 +198,8 @@ class Checker:
         if not _BRANCHES.isdisjoint(rules):
             yield from self._branches(value, at, rules)
 
-    def _resolved(self, schema: object) -> Schema:
+    def resolved(self, schema: object) -> Schema:
+        """Return a schema, or the one that it refers to."""
         rules = schema if isinstance(schema, dict) else {}
         while isinstance(reference := rules.get("$ref"), str):
             if reference not in self._definitions:
@@ -271,7 +290,7 @@ class Checker:
                 yield self._no_branch(value, at, branches, results)
 
     def _first(self, branch: object) -> str:
-        required = self._resolved(branch).get("required")
+        required = self.resolved(branch).get("required")
         return str(required[0]) if isinstance(required, list) and required else "the alternatives"
 
     def _no_branch(self, value: object, at: At, branches: list[object], results: list[list[Problem]]) -> Problem:
@@ -293,7 +312,7 @@ class Checker:
             )[0]
         expected = []
         for branch in branches:
-            rules = self._resolved(branch)
+            rules = self.resolved(branch)
             kinds = rules.get("type", [])
             expected += [
                 _NAMES.get(kind, kind) for kind in ([kinds] if isinstance(kinds, str) else cast("list[str]", kinds))
@@ -303,12 +322,12 @@ class Checker:
 
 
 def _mismatch(value: str, pattern: str, rules: Schema) -> str:
-    if pattern.startswith(DURATION_PATTERN):
+    if rules.get("title") == "duration" or pattern.startswith(DURATION_PATTERN):
         try:
             Duration.parse(value)
         except ValueError as error:
             return str(error)
-        return f"expected a duration such as 30s, found {value!r}"
+        return f"expected a duration over 0, such as 30s, found {value!r}"
     examples = rules.get("examples")
     such = f", such as {examples[0]}" if isinstance(examples, list) and examples else ""
     return f"expected text that matches {pattern}{such}, found {_quoted(value)}"
@@ -353,6 +372,16 @@ def ignored_members(document: Document, steps: Iterable[StepSpec] = ()) -> Itera
                 yield finding(document, "unknown-member", problem.at, text, of_name=True)
 
 
+def unknown_rules(document: Document, text: str) -> Iterator[Finding]:
+    """Yield the comments of a file that ignore a rule which does not exist."""
+    for number, line in enumerate(text.split("\n"), 1) if "ext-host: ignore" in text else ():
+        for match in IGNORE.finditer(line):
+            for name in re.findall(r"[\w-]+", match[1] or ""):
+                if name not in RULES:
+                    problem = f"unknown rule {name!r}; {suggest(name, RULES)}"
+                    yield Finding(document.path, number, match.start() + 1, "unknown-rule", problem)
+
+
 # --- Tasks -----------------------------------------------------------------------------------------------------------
 
 # What extensions of this project do, and no manifest declares: operations by the name of their extension.
@@ -374,12 +403,22 @@ _STEPS_TEMPLATE = re.compile(r"\{steps\.[\w-]+\.[\w-]+\.[\w-]+\}")
 LONGEST_COMMAND, LONGEST_SCRIPT = 4096, 1024 * 1024  # characters, bytes: longer ones are not searched for deletions
 _MOCK = "mock"  # name of a mock that has none
 NAMESPACES = {"create-namespace", "createNamespace"}
-# Arguments that name files which must exist before the task; all other files may be created by it.
-READS = {("kubernetes", name): ("file",) for name in ("apply", "create", "replace", "delete", "run-job")} | {
-    ("http", "mock-start"): ("routesFile",),
-    ("shell", "run"): ("stdinFile",),
-    ("shell", "start"): ("stdinFile",),
+# Members that name files which an operation reads, besides those named `file` or `…File`.
+READS: Mapping[tuple[str, str], set[str]] = {
+    ("shell", "copy"): {"source"},
+    ("shell", "read-file"): {"path"},
+    ("kubernetes", "create-secret"): {"files"},
+    ("kubernetes", "create-configmap"): {"files"},
+    ("kubernetes", "helm-install"): {"valuesFiles"},
+    ("kubernetes", "helm-upgrade"): {"valuesFiles"},
+} | {("kubernetes", name): {"kustomize"} for name in ("apply", "create", "replace", "delete", "run-job")}
+# Of extensions of this project, the operations that write files, with the argument that names the file or folder.
+WRITES: Mapping[str, Mapping[str, str]] = {
+    "shell": {"write-file": "path", "copy": "destination"},
+    "http": {"download": "path"},
+    "kubernetes": {"diagnostics": "file", "create-token": "writeKubeconfig"},
 }
+PROGRAMS = {"run", "start", "exec", "run-job"}  # may write any file
 PORTS = {("shell", "start"): "port", ("http", "mock-start"): "port", ("kubernetes", "port-forward"): "localPort"}
 
 
@@ -499,6 +538,8 @@ class TaskRules:
         steps: list[Step] = []
         for phase in PHASES:
             for spec in self.task.steps.get(phase, ()):
+                if not isinstance(self.task.document.get(spec.at[:3]), dict):
+                    continue  # a wrong member
                 prefix, dot, operation = spec.name.partition(".")
                 needed = aliases.get(prefix) if dot else None
                 extension = self.extensions(needed.name) if needed and needed.kind == "extension" else None
@@ -508,13 +549,34 @@ class TaskRules:
 
     def run(self) -> list[Finding]:
         """Apply all rules that concern the task alone. Return the findings."""
+        body = "steps" if self.task.legacy else "spec"
+        if not isinstance(self.task.document.get((body,)), dict):
+            return []  # reported with the file
+        unread = self._unread()
         for step in self.steps:
             if self._is_known(step):
-                for of_step in (self.references, self.long_wait, self.templates, self.agent_phase):
+                of_others = (self.references, self.templates) if unread is None else ()
+                for of_step in (self.long_wait, self.agent_phase, *of_others):
                     of_step(step)
-        for rule in (self.requires, self.prompt, self.no_check, self.no_cleanup, self.files):
+        for rule in (self.requires, self.prompt, self.files):
             rule()
+        for rule in (self.no_check, self.no_cleanup) if unread is None else ():
+            rule()
+        if unread is not None:
+            text = "references, cleanup and what verify checks are not checked in this task before this is correct"
+            self.add("not-checked", unread, text)
         return self.findings
+
+    def _unread(self) -> At | None:
+        """Return the first step, or list of steps or requirements, with a wrong type; None if there is none."""
+        for name in () if self.task.legacy else ("requires", *PHASES):
+            value = self.task.document.get(("spec", name))
+            if not isinstance(value, (list, NoneType)):
+                return ("spec", name)
+            for index, item in enumerate(value or ()):
+                if not isinstance(item, dict):
+                    return ("spec", name, index)
+        return None
 
     def requires(self) -> None:
         """Check the names of extensions and MCP servers."""
@@ -574,8 +636,10 @@ class TaskRules:
         return f"did you mean {ends[0]!r}?" if ends else suggest(name, names)
 
     def _arguments(self, step: Step, schema: Schema, args: object) -> None:
+        wrong: set[str] = set()
         for problem in Checker(schema, folds=not step.prefix).problems(args, step.spec.at):
             name = shown(problem.at[len(step.spec.at) :])
+            wrong.add(str((*problem.at, "")[len(step.spec.at)]))
             if self.task.legacy and problem.keyword == "additionalProperties":
                 continue
             text = (
@@ -585,6 +649,16 @@ class TaskRules:
             )
             where = f"{step.spec.name}: " + (f"{name}: " if name and problem.keyword != "additionalProperties" else "")
             self.add("arguments", problem.at, where + text, of_name=problem.of_name)
+        if step.spec.name == "http":
+            for at, pattern in _strings(step.args.get("expect"), (*step.spec.at, "expect")):
+                if at[-1] == "match" and (reason := _broken_pattern(pattern)):
+                    where = shown(at[len(step.spec.at) :])
+                    self.add("arguments", at, f"http: {where}: {pattern!r} is not a regular expression: {reason}")
+        definition = definition_of(step.extension.package) if step.extension and step.extension.package else None
+        if definition and step.operation in definition.operations and isinstance(args, dict):
+            for error in refusals(definition.operations[step.operation], args, wrong):
+                at = (*step.spec.at, *_place(error.field))
+                self.add("arguments", at, f"{step.spec.name}: {error}", of_name=not error.field)
 
     # --- References ---
 
@@ -729,7 +803,7 @@ class TaskRules:
                 return
             with suppress(OSError):  # a folder, or a file that only others may read
                 text = self.task.prompt_file.read_text("utf-8", "replace")
-        if not text:
+        if not text and isinstance(self.task.document.get(base), (dict, NoneType)):
             self.add("file", base, "the prompt is empty; set prompt.inline or prompt.file")
         if "{steps." not in text:
             return
@@ -835,35 +909,126 @@ class TaskRules:
 
     def files(self) -> None:
         """Check files that steps read before anything can have created them."""
-        created = False
+        written: set[str] | None = set()  # None: a program, or an extension of another project, may write any file
         for step in self.steps:
-            file = step.args.get("file") if step.spec.name == "script" else None
-            if isinstance(file, str) and not _exists(self.task.folder / file):
-                at = (*step.spec.at, "file")
-                self.add("missing-file", at, f"no such file: {file}; its path is relative to {self.task.folder.name}/")
-            for name in READS.get(step.kind, ()) if step.phase == "setup" and not created else ():
-                value = step.args.get(name)
-                for path in value if isinstance(value, list) else [value]:
-                    plain = (
-                        isinstance(path, str) and not any(mark in path for mark in "$*?[{") and path not in {"", "-"}
-                    )
-                    if plain and not _exists(self.task.folder / str(path)):
-                        self.add("missing-file", (*step.spec.at, name), f"{step.spec.name}: no such file: {path}")
-            created = created or step.operation in {
-                "script",
-                "run",
-                "start",
-                "write-file",
-                "copy",
-                "download",
-                "exec",
-                "create-token",
-            }
+            for at, path in _files_read(step) if written is not None or step.spec.name == "script" else ():
+                made = any(_is_in(path, each) or _is_in(each, path) for each in written or ())
+                if not (made or any(mark in path for mark in "$*?[{") or _exists(self.task.folder / path)):
+                    text = f"{step.spec.name}: no such file: {path}; its path is relative to {self.task.folder.name}/"
+                    self.add("missing-file", at, text)
+            programs = step.operation in PROGRAMS or "upstream" in step.args
+            if step.spec.name == "script" or (step.prefix and (programs or step.kind[0] not in WRITES)):
+                written = None
+            elif written is not None and (name := WRITES.get(step.kind[0], {}).get(step.operation)):
+                written.add(os.path.normpath(str(step.args.get(name, "")) or "."))
+
+
+SAMPLES = ("30s", "5", "x", "0")  # values of references: an argument is wrong if it is so with all of them
+_PART = re.compile(r'(?P<name>[^.\[\]"]+)|\[(?P<index>\d+)\]|\["(?P<key>(?:[^"\\]|\\.)*)"\]')
+
+
+def refusals(operation: Operation, args: Mapping[str, object], wrong: Collection[str] = ()) -> Iterator[InvalidArgs]:
+    """Yield what the extension refuses in arguments, whatever their references have as values: one error for each.
+
+    Args:
+        wrong: names of arguments that its schema refuses, and "" for the combination of all.
+    """
+    from ext_sdk.server.schema import COMMON
+
+    own = operation.args_type.__struct_encode_fields__
+    left = {name: value for name, value in args.items() if name not in wrong and (name in own or name not in COMMON)}
+    verbatim = args.get("verbatim") is True and "verbatim" not in own
+    complete = not wrong
+    if "as" not in own and args.get("as") in RESERVED:
+        yield InvalidArgs("as", f"${{{args['as']}}} has a value of its own; keep the outputs under another name")
+    while (error := _refusal(operation, left, SAMPLES[0], verbatim=verbatim)) is not None:
+        name = str((*_place(error.field), "")[0])
+        part = left.get(name, left)
+        certain = (
+            verbatim
+            or not _has_reference(part)
+            or all(str(_refusal(operation, left, sample, verbatim=False)) == str(error) for sample in SAMPLES)
+        )
+        if certain and (complete or name in left):
+            yield error
+        if name not in left:
+            return
+        del left[name]
+        complete = False
+
+
+def _refusal(operation: Operation, args: object, sample: str, *, verbatim: bool) -> InvalidArgs | None:
+    """Return why an operation refuses arguments whose references have this value; None if it accepts them."""
+    from ext_sdk.server.validation import timeout_problem, validate
+
+    try:
+        filled = args if verbatim else Expansion(lambda _: sample, str).expand(args, marks=operation.marks)
+        return timeout_problem(validate(operation.args_type, filled))
+    except InvalidArgs as error:
+        return error
+
+
+def _has_reference(value: object) -> bool:
+    return any("${" in text for _, text in _strings(value, ()))
+
+
+def _place(path: str) -> At:
+    """Return the place in arguments that the path of an error means: `expect.lines[0]`."""
+    parts: list[str | int] = []
+    for part in _PART.finditer(path):
+        name = part["name"] or json.loads(f'"{part["key"] or ""}"')
+        parts.append(int(part["index"]) if part["index"] else name)
+    return tuple(parts)
 
 
 def finding(document: Document, rule: str, at: At, text: str, *, of_name: bool = False) -> Finding:
     """Return a finding at a place of a document; `of_name` is at the name of the member, not at its value."""
     return Finding(document.path, *document.position(at, key=of_name), rule, text)
+
+
+def _files_read(step: Step) -> Iterator[tuple[At, str]]:
+    """Yield the files that a step reads, with their places. After setup, the agent may have created most of them."""
+    base = step.spec.at
+    if step.spec.name == "script":
+        yield from _strings({"file": step.args.get("file")}, base)
+    if step.extension is None or step.kind[0] not in WRITES:
+        return
+    schema = step.extension.operations.get(step.operation, {})
+    names = READS.get(step.kind, set())
+    for at in _declared(step.args, schema, Checker(schema)):
+        name = at[-1]
+        is_file = name in names or name == "file" or str(name).endswith("File")
+        if not is_file or set(at) & {"ready", "for"} or (step.phase != "setup" and name != "jsonSchemaFile"):
+            continue
+        value: object = step.args
+        for part in at:
+            value = value[part]  # type: ignore[index]  # the place of a value in it
+        yield from (
+            (place, text)
+            for place, text in _strings(value, (*base, *at))
+            if text not in {"", "-"} and "://" not in text
+        )
+
+
+def _declared(value: object, schema: object, checker: Checker) -> Iterator[At]:
+    """Yield the places of all members of a value that its schema declares."""
+    rules = checker.resolved(schema)
+    for branch in (each for name in ("anyOf", "oneOf") for each in cast("list[object]", rules.get(name, []))):
+        yield from _declared(value, branch, checker)
+    inner: list[tuple[str | int, object, object]] = []
+    if isinstance(value, list):
+        inner = [(index, item, rules.get("items")) for index, item in enumerate(value)]
+    elif isinstance(value, dict):
+        declared = cast("dict[str, object]", rules.get("properties", {}))
+        yield from ((name,) for name in value if name in declared)
+        others = rules.get("additionalProperties")
+        inner = [(name, member, declared.get(name, others)) for name, member in value.items()]
+    for key, member, rule in inner:
+        yield from ((key, *at) for at in _declared(member, rule, checker))
+
+
+def _is_in(path: str, folder: str) -> bool:
+    return f"{os.path.normpath(path)}/".startswith(f"{folder}/")
 
 
 def _exists(path: Path) -> bool:
@@ -1014,23 +1179,42 @@ def eval_findings(
         if not _exists(spec.folder / value):
             yield finding(document, "missing-file", at, f"no such file: {value}; its path is relative to the eval")
     yield from _missing_programs(spec, document, program_of)
+    yield from _configurations(spec, document, program_of)
     by_name: dict[str, TaskFile] = {}
-    for at, tasks in selected:
-        if not tasks:
-            pattern = document.get((*at, "glob")) or document.get((*at, "path"))
-            yield finding(
-                document, "no-tasks", at, f"no task file matches {pattern!r}" if pattern else "expected glob or path"
-            )
+    has_extensions = isinstance(document.get(("config", "extensions")), (dict, NoneType))  # else that is reported
+    if not spec.task_sets and isinstance(document.get(("config", "taskSets")), (list, NoneType)):
+        text = "the eval has no task sets, so that it runs nothing; set taskSets"
+        yield finding(document, "no-tasks", ("config", "taskSets"), text)
+    for _, tasks in selected:
         for task in tasks:
             first = by_name.setdefault(task.name, task)
             if first.path.resolve() != task.path.resolve():
                 text = f"the eval {spec.name or spec.path} has another task {task.name!r}: {first.path}"
                 yield finding(task.document, "duplicate-name", ("metadata", "name"), text)
             for each in task.requires:
-                if each.kind == "extension" and each.name not in spec.extensions:
+                if each.kind == "extension" and each.name not in spec.extensions and has_extensions:
                     hint = suggest(each.name, spec.extensions, none="it has no extensions")
                     text = f"the eval {spec.path} has no extension {each.name!r}; {hint}"
                     yield finding(task.document, "extension", (*each.at, "extension"), text)
+
+
+def _configurations(
+    spec: EvalFile, document: Document, program_of: Callable[[str], Extension | None]
+) -> Iterator[Finding]:
+    """Yield configurations without templates that their extension refuses."""
+    for extension in spec.extensions.values():
+        known = program_of(extension.package)
+        definition = definition_of(known.package) if known else None
+        texts = [text for _, text in _strings(extension.config or {}, ())]
+        if definition is None or extension.config is None or any("{" in text for text in texts):
+            continue
+        from ext_sdk.server.validation import validate_config
+
+        try:
+            validate_config(definition.config_type, extension.config)
+        except InvalidArgs as error:
+            at = (*extension.at, "config", *_place(error.field))
+            yield finding(document, "arguments", at, f"config of {extension.name}: {error}")
 
 
 def _missing_programs(

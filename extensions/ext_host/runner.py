@@ -31,7 +31,7 @@ from ext_sdk.polling import Deadline
 from .agents import TASK_FOLDER, Agent, FileAgent, NoAgent, agent_of_eval
 from .commands import AgentResult, Commands
 from .extension_process import Extensions
-from .files import ExtensionSpec, HostError, Problem, select, task_paths
+from .files import ExtensionSpec, HostError, Problem, select
 from .steps import Random, StepContext, StepError, StepResult, fill_prompt, parse_steps, unsupported
 
 if TYPE_CHECKING:
@@ -221,7 +221,8 @@ class EvalRun:
     ) -> None:
         self.spec = spec
         self.options = options or RunOptions()
-        self.tasks = select(spec, pattern=self.options.pattern, labels=self.options.labels)
+        self._empty: list[Problem] = []  # task sets without a task
+        self.tasks = select(spec, pattern=self.options.pattern, labels=self.options.labels, empty=self._empty)
         self._on_event = on_event
         self._event_lock = threading.Lock()
         self._stopped = threading.Event()
@@ -250,10 +251,8 @@ class EvalRun:
                 for what, text in (("name", self.options.pattern), ("labels", self.options.labels))
                 if text
             ]
-            empty = [] if given else self._empty_task_sets()
-            problems += empty or [
-                spec.problem(("config", "taskSets"), f"no task matches {' and '.join(given) or 'the task sets'}")
-            ]
+            text = f"no task matches {' and '.join(given)}" if given else "the eval has no tasks; set config.taskSets"
+            problems += (not given and self._empty) or [spec.problem(("config", "taskSets"), text)]
         problems += [
             spec.problem(
                 (*each.at, "source"), f"source {each.source!r}: ext-host does not fetch tasks from repositories"
@@ -288,18 +287,8 @@ class EvalRun:
                 problems.append(spec.problem(extension.at, str(error)))
         return problems
 
-    def _empty_task_sets(self) -> list[Problem]:
-        """Return the globs of the eval that match no file."""
-        spec = self.spec
-        sets = [each for each in spec.task_sets if spec.document and each.is_glob and not each.source]
-        return [
-            spec.problem((*each.at, "glob"), f"no file matches the glob {spec.document.get((*each.at, 'glob'))!r}")
-            for each in sets
-            if spec.document and not task_paths(each)
-        ]
-
     def warnings(self) -> list[str]:
-        """Return what does not prevent the run, and is hardly meant: members that are ignored, globs without files."""
+        """Return what does not prevent the run, and is hardly meant: ignored members, task sets without tasks."""
         from .lint_rules import ignored_members
 
         found = [*ignored_members(self.spec.document)] if self.spec.document else []
@@ -313,7 +302,7 @@ class EvalRun:
                     text = "commands.runPrompt: the agent does not get the prompt: it has no {{ .Prompt }}"
                     problems.append(agent.file.document.problem(("commands", "runPrompt"), text))
         problems += [Problem(each.path, each.line, each.column, f"ignored: {each.text}") for each in found]
-        return [f"warning: {each}" for each in sorted({*problems, *self._empty_task_sets()})]
+        return [f"warning: {each}" for each in sorted({*problems, *self._empty})]
 
     def _task_problems(self, selected: SelectedTask) -> list[Problem]:
         return [*unsupported(selected.task), *(() if self.options.skip_unsupported else selected.assertions)]

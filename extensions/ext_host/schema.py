@@ -1,14 +1,17 @@
 """`ext-host schema`: JSON Schema of Task, Eval and Agent files, with the operations of all installed extensions.
 
 Editors complete and check steps with it. The operations come from the manifests in the packages of extensions, which
-are found by their console scripts: no extension is imported or started.
+are found by their console scripts: no extension is started. `ext-host lint` also imports those that tasks use, because
+their classes check more than a schema can.
 """
 
 from __future__ import annotations
 
 import json
 import re
+from contextlib import suppress
 from functools import cache
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
@@ -22,6 +25,8 @@ from .files import API_VERSIONS, HostError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+
+    from ext_sdk.definition import Definition
 
     Schema = dict[str, object]
 
@@ -37,6 +42,7 @@ class Extension(NamedTuple):
         operations: JSON Schema of the arguments of each operation, with its description.
         facts: what an operation declares in addition: `outputs`, and `verbatim`, the arguments without references.
         has_references: arguments may have references `${NAME.key}`, as in all extensions made with ext_sdk.
+        package: Python package of the program; "" for a manifest that was given as a file.
     """
 
     name: str
@@ -44,15 +50,16 @@ class Extension(NamedTuple):
     operations: Mapping[str, Schema]
     facts: Mapping[str, Mapping[str, object]]
     has_references: bool
+    package: str = ""
 
     @classmethod
-    def read(cls, path: Path, program: str = "") -> Extension:
+    def read(cls, path: Path, program: str = "", package: str = "") -> Extension:
         """Read a manifest. Raises HostError."""
         try:
             facts_path = path.with_name(OPERATIONS_FILE)
             facts = json.loads(facts_path.read_bytes()) if facts_path.is_file() else {}
             return cls.of_manifest(json.loads(path.read_bytes()))._replace(
-                program=program, facts=facts, has_references=bool(program or facts)
+                program=program, package=package, facts=facts, has_references=bool(program or facts)
             )
         except OSError as error:
             raise HostError(f"{path}: cannot read this manifest: {error.strerror}") from None
@@ -75,6 +82,20 @@ class Extension(NamedTuple):
 
 
 @cache
+def definition_of(package: str) -> Definition | None:
+    """Return the classes of an extension: `extension` in the module `extension` of its package, as of `ext-sdk new`.
+
+    Returns None if the package does not have it, or cannot be imported.
+    """
+    from ext_sdk.definition import Definition
+
+    with suppress(Exception):
+        found = getattr(import_module(f"{package}.extension"), "extension", None)
+        return found if isinstance(found, Definition) else None
+    return None
+
+
+@cache
 def installed() -> Mapping[str, Extension]:
     """Return the extensions whose console scripts are installed, by the name of their manifest."""
     from importlib.metadata import entry_points
@@ -90,7 +111,7 @@ def installed() -> Mapping[str, Extension]:
         for path in (Path(folder, MANIFEST_FILE) for folder in folders):
             if path.is_file():
                 try:
-                    extension = Extension.read(path, script.name)
+                    extension = Extension.read(path, script.name, package)
                 except HostError:  # another kind of manifest
                     continue
                 found.setdefault(extension.name, extension)
@@ -153,7 +174,11 @@ _PLAIN: Schema = {"type": ["string", "number", "boolean"]}  # mcpchecker reads s
 _TEXTS: Schema = {"type": "object", "additionalProperties": _PLAIN}
 _STRINGS: Schema = {"type": "object", "additionalProperties": {"type": "string"}}
 _ANY: Schema = {"type": "object"}
-_DURATION: Schema = _string("Duration, such as 90s, 5m or 1h30m", pattern=DURATION_PATTERN, title="duration")
+_DURATION: Schema = _string(
+    "Duration over 0, such as 90s, 5m or 1h30m",
+    pattern="^(?=.*[1-9])" + "[+]?" + DURATION_PATTERN.removeprefix("^[-+]?"),
+    title="duration",
+)
 _INLINE = {"inline": _string("Text"), "file": _string("Path of a file, relative to this one")}
 _ONE_TEXT: Schema = {"oneOf": [{"required": ["inline"]}, {"required": ["file"]}]}
 _META: Schema = {
@@ -379,7 +404,7 @@ FORMAT: dict[str, Schema] = {
             **_META,
             "metadata": _object({"name": _string(), "version": _string()}, others={}),
             "builtin": _object({name: _string() for name in ("type", "model", "baseUrl", "apiKey")}, ["type"]),
-            "acp": _object({"cmd": _string("Program")}, ["cmd"], others={}),
+            "acp": _object({"cmd": _string("Program"), "args": _list(_PLAIN, "Arguments of the program")}, ["cmd"]),
             "commands": _object(
                 {
                     "useVirtualHome": {"type": "boolean"},

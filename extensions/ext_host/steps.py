@@ -267,9 +267,12 @@ class _Args:
     def timeout(self) -> float:
         text = self.text("timeout")
         try:
-            return Duration.parse(text).seconds if text else STEP_SECONDS
+            seconds = Duration.parse(text).seconds if text else STEP_SECONDS
         except ValueError as error:
             raise HostError(f"timeout: {error}") from None
+        if seconds <= 0:
+            raise HostError(f"timeout: expected a duration over 0, found {text!r}")
+        return seconds
 
 
 def _template(name: str, text: str, sources: tuple[str, ...]) -> Template:

@@ -28,7 +28,7 @@ from ext_sdk.result import InvalidArgs, OperationFailed, RequirementNotMet, Resu
 
 from .config_check import check_artifacts
 from .schema import COMMON
-from .validation import check_types, decode, not_text, validate
+from .validation import check_types, decode, not_text, timeout_problem, validate, validate_config
 from .variables import Variables
 
 if TYPE_CHECKING:
@@ -281,9 +281,7 @@ class Session:
         if not isinstance(config, dict):
             raise _unexpected("config", "an object", config)
         try:
-            self._config: Config = validate(self._extension.config_type, config)
-            if self._config.max_operation_time.nanoseconds <= 0:
-                raise InvalidArgs("maxOperationTime", "expected a duration of more than 0s")
+            self._config: Config = validate_config(self._extension.config_type, config)
             if not accepted:  # else the early check passed; a later change of the directory is ignored
                 check_artifacts(self._config.artifacts)
         except (InvalidArgs, ValueError) as error:
@@ -331,10 +329,7 @@ class Session:
                 if save_as:
                     self._variables.fail(place, save_as, operation.name)
                 raise
-        own = getattr(args, "timeout", None)
-        if isinstance(own, Duration) and own.nanoseconds < 0:
-            return InvalidArgs("timeout", f"expected a duration of 0s or more, found {own}")
-        return args
+        return timeout_problem(args) or args
 
     def _deadline(self, phase: str, timeout: float | None, own: object) -> tuple[Deadline, float | None]:
         """Return the deadline of the operation, and the seconds until a response must be sent in any case.

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, TypeVar, get_type_hints
 import msgspec
 from msgspec import NODEFAULT, UNSET, inspect
 
-from ext_sdk.args import BY_TYPES_ALONE, Args, Schema
+from ext_sdk.args import BY_TYPES_ALONE, Args, Config, Schema
 from ext_sdk.core.text import LONGEST_NAME, cut, suggest
 from ext_sdk.core.wire.json_codec import dumps
 from ext_sdk.duration import DURATION_PATTERN, Duration
@@ -151,6 +151,25 @@ def _converted(
         raise explained from error
     except UnicodeEncodeError as error:
         raise not_text(error) from error
+
+
+C = TypeVar("C", bound=Config)
+
+
+def validate_config(config_type: type[C], value: object) -> C:
+    """Convert JSON to a configuration. Raises InvalidArgs; files that it names are not read."""
+    config = validate(config_type, value)
+    if config.max_operation_time.nanoseconds <= 0:
+        raise InvalidArgs("maxOperationTime", "expected a duration of more than 0s")
+    return config
+
+
+def timeout_problem(args: Args) -> InvalidArgs | None:
+    """Return the error of arguments whose `timeout` is negative, which no schema refuses; None if it is not."""
+    timeout = getattr(args, "timeout", None)
+    if isinstance(timeout, Duration) and timeout.nanoseconds < 0:
+        return InvalidArgs("timeout", f"expected a duration of 0s or more, found {timeout}")
+    return None
 
 
 def not_text(error: UnicodeEncodeError) -> InvalidArgs:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from typing import TYPE_CHECKING
 
 import pytest
@@ -10,6 +11,7 @@ import yaml
 from jsonschema import Draft7Validator
 
 from ext_host.__main__ import main
+from ext_host.schema import definition_of
 from tests.support.paths import ROOT
 from tests.support.program_packages import npm_package
 
@@ -181,7 +183,31 @@ def test_a_manifest_of_another_extension_is_used(folder: Path, capsys: pytest.Ca
         ("./ext-shell", "./ext-shel", "eval.yaml:4:33: warning: no such program: ./ext-shel [missing-program]"),
         ("./ext-shell", "ext-shell", "eval.yaml:4:33: error: expected a path that begins with ./, /, ~/ or file://"),
         ("shell: ", "shel: ", "a/task.yaml:5:26: warning: the eval eval.yaml has no extension 'shell'; did you mean"),
-        ("*/task.yaml", "*/tusk.yaml", "eval.yaml:5:14: error: no task file matches '*/tusk.yaml' [no-tasks]"),
+        ("*/task.yaml", "*/tusk.yaml", "eval.yaml:5:21: error: no file matches the glob '*/tusk.yaml' [no-tasks]"),
+        ("*/task.yaml", "*.yaml", "eval.yaml:5:21: error: no file is a Task that matches the glob '*.yaml' [no-tasks]"),
+        (
+            "glob: '*/task.yaml'",
+            "path: no.yaml",
+            "eval.yaml:5:21: error: no file matches the path 'no.yaml' [no-tasks]",
+        ),
+        ("glob: '*/task.yaml'", "", "eval.yaml:5:14: error: expected glob or path, found neither [no-tasks]"),
+        (
+            "'}]",
+            "', labelSelector: {suite: b}}]",
+            "eval.yaml:5:51: error: no task of the glob '*/task.yaml' has the labels suite=b; found suite=a [no-tasks]",
+        ),
+        ("  taskSets: [{glob: '*/task.yaml'}]\n", "", "eval.yaml:4:3: error: the eval has no task sets, so that it"),
+        ("taskSets: [{glob: '*/task.yaml'}]", "taskSets: a", "warning: the tasks of this eval are not checked"),
+        (
+            "./ext-shell}",
+            "./ext-shell, config: {maxOperationTime: -5s}}",
+            "eval.yaml:4:73: error: config of shell: maxOperationTime: expected a duration of more than 0s [arguments]",
+        ),
+        (
+            "./ext-shell}",
+            "./ext-shell, config: {maxOperatonTime: 5s}}",
+            "error: config of shell: unknown argument 'maxOperatonTime'; did you mean 'maxOperationTime'? [arguments]",
+        ),
         ("config:", "config:\n  agent: {type: file, path: a.yaml}", "eval.yaml:4:29: error: no such file: a.yaml"),
         ("config:", "config:\n  agentFile: a.yaml", "eval.yaml:4:3: warning: config: unknown member 'agentFile'"),
     ],
@@ -189,8 +215,36 @@ def test_a_manifest_of_another_extension_is_used(folder: Path, capsys: pytest.Ca
 def test_problems_of_an_eval_are_found(
     old: str, new: str, expected: str, folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    write(folder, {"eval.yaml": EVAL.replace(old, new), "a/task.yaml": RIGHT, "ext-shell": ""})
+    task = RIGHT.replace("parallel: true", "parallel: true, labels: {suite: a}")
+    write(folder, {"eval.yaml": EVAL.replace(old, new), "a/task.yaml": task, "ext-shell": ""})
     assert expected in lint(capsys, "eval.yaml")[1]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("acp: {cmd: a, arg: [b]}", "agent.yaml:2:15: warning: acp: unknown member 'arg'; did you mean 'args'?"),
+        ("commands: {getVersion: a}", "agent.yaml:1:1: error: expected one of commands.runPrompt, acp and builtin"),
+        ("acp: {cmd: a, args: [b, 1]}", "1 file checked: 0 errors, 0 warnings"),
+    ],
+)
+def test_problems_of_an_agent_are_found(
+    text: str, expected: str, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write(folder, {"agent.yaml": f"kind: Agent\n{text}\n"})
+    assert expected in lint(capsys, "agent.yaml")[1]
+
+
+def test_an_extension_that_cannot_be_imported_is_checked_by_its_manifest(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(folder, {"task.yaml": RIGHT.replace("[ls]}", "[ls], timeout: -5s, cwd: 1}")})
+    monkeypatch.setitem(sys.modules, "ext_shell.extension", None)
+    definition_of.cache_clear()
+    assert "1 error" in lint(capsys, "task.yaml")[1]
+    monkeypatch.undo()
+    definition_of.cache_clear()
+    assert "2 errors" in lint(capsys, str(folder / "task.yaml"))[1]
 
 
 def test_a_judge_without_a_model_and_a_verify_with_assertions(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

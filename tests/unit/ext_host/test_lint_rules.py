@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from ext_host.lint import Linter
-from ext_host.lint_rules import RULES, Checker
+from ext_host.lint_rules import RULES, Checker, refusals
+from ext_shell.extension import extension as shell
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -184,7 +185,7 @@ CASES = {
     ),
     "a script that does not exist": (
         "  verify: [script: {file: check.sh}]\n",
-        "7:27 missing-file: no such file: check.sh; its path is relative to ",
+        "7:27 missing-file: script: no such file: check.sh; its path is relative to ",
     ),
     "a file of setup that does not exist": (
         "  setup: [k8s.apply: {file: web.yaml}]\n" + CHECK,
@@ -197,6 +198,67 @@ CASES = {
     "a limit that is not a duration": (
         CHECK + "  limits: {timeout: 5x}\n",
         "8:21 file: spec.limits.timeout: ",
+    ),
+    "a limit below 0": (
+        CHECK + "  limits: {timeout: -5m}\n",
+        "8:21 file: spec.limits.timeout: expected a duration over 0, such as 30s, found '-5m'",
+    ),
+    "a script without time": (
+        "  verify: [script: {inline: ls, timeout: 0s}]\n",
+        "7:42 arguments: script: timeout: expected a duration over 0, such as 30s, found '0s'",
+    ),
+    "a pattern of the host": (
+        "  verify: [http: {url: 'http://x', expect: {body: {match: '('}}}]\n",
+        "7:59 arguments: http: expect.body.match: '(' is not a regular expression: missing ), unterminated subpattern",
+    ),
+    "a negative timeout": (
+        "  verify: [shell.run: {command: [ls], timeout: -5s}]\n",
+        "7:48 arguments: shell.run: timeout: expected a duration of 0s or more, found -5s",
+    ),
+    "a regular expression": (
+        "  verify: [shell.run: {command: [ls], expect: {stdout: {matches: '('}}}]\n",
+        "7:56 arguments: shell.run: expect.stdout: '(' is not a regular expression of Python's `re`: missing ), ",
+    ),
+    "a regular expression next to a reference": (
+        "  verify: [shell.run: {command: [a], expect: {stdout: {matches: '('}, stderr: '${now}'}}]\n",
+        "7:55 arguments: shell.run: expect.stdout: '(",
+    ),
+    "a JSONPath": (
+        "  verify: [http.wait: {url: 'http://x', expect: {body: {json: [{path: '$.[', equals: 1}]}}}]\n",
+        "7:64 arguments: http.wait: expect.body.json[0]: '$.[' is not a JSONPath (RFC 9535)",
+    ),
+    "a JSONPath of kubectl": (
+        "  verify: [k8s.get: {resource: pods, outputs: {a: '{.status['}}]\n",
+        "7:12 arguments: k8s.get: outputs.a: '{.status[': unbalanced braces",
+    ),
+    "a wait that is not one": (
+        CHECK[:-2] + ", shell.run: {command: ['${now}'], onTimeout: ok}]\n",
+        "7:40 arguments: shell.run: `onTimeout` requires `retry`",
+    ),
+    "a combination that no value of a reference allows": (
+        "  setup: [shell.run: {command: [ls], as: a}, shell.assert-file: {path: '${a.stdout}', onTimeout: ok}]\n"
+        + CHECK,
+        "7:46 arguments: shell.assert-file: `onTimeout` requires `timeout`",
+    ),
+    "a reserved name": (
+        "  verify: [shell.run: {command: [ls], as: uuid}]\n",
+        "7:43 arguments: shell.run: as: ${uuid} has a value of its own; keep the outputs under another name",
+    ),
+    "a file inside of an argument": (
+        "  setup: [http.request: {url: 'http://x', body: {file: a.bin}}]\n" + CHECK,
+        "7:56 missing-file: http.request: no such file: a.bin; its path is relative to ",
+    ),
+    "a file that no step writes": (
+        "  setup: [shell.write-file: {path: a, content: b}, k8s.create-configmap: {name: c, files: {k: d}}]\n" + CHECK,
+        "7:95 missing-file: k8s.create-configmap: no such file: d",
+    ),
+    "a schema of verify": (
+        "  verify: [shell.assert-agent: {output: {jsonSchemaFile: s.json}}]\n",
+        "7:58 missing-file: shell.assert-agent: no such file: s.json",
+    ),
+    "a comment that ignores a rule which does not exist": (
+        CHECK + "  cleanup: []  # ext-host: ignore[no-chek, step]\n",
+        "8:16 unknown-rule: unknown rule 'no-chek'; did you mean 'no-check'?",
     ),
 }
 
@@ -257,6 +319,29 @@ def test_a_problem_is_found_at_its_place(name: str, tmp_path: Path) -> None:
             "  verify:\n    - k8s.wait: {resource: a/b, for: ready, timeout: 25s, onTimeout: ok}\n"
             "    - k8s.wait: {resource: a/b, for: ready, timeout: 30s}\n"
         ),
+        # arguments that are right with some value of a reference
+        (
+            "  setup: [shell.run: {command: [ls], as: a}]\n"
+            '  verify: [shell.assert-file: {path: a, onTimeout: ok, timeout: "${a.stdout}", size: "${a.exitCode}"},\n'
+            '    http.request: {url: "http://${a.stdout}", expect: {body: {matches: "${a.stdout}"}}}]\n'
+        ),
+        # a file that an address names, one that a program may write, one that the agent may write, and data
+        "  setup: [k8s.apply: {file: 'https://x/a.yaml'}]\n" + CHECK,
+        "  setup: [script: {inline: make}, k8s.apply: {file: a.yaml}]\n" + CHECK,
+        "  verify: [http.request: {url: 'http://x', body: {file: result.json}, expect: {status: 200}}]\n",
+        (
+            "  setup: [k8s.create: {apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {file: b, aFile: c}},"
+            " shell.start: {name: w, command: [w], ready: {file: ready}}, shell.wait: {name: w, for: {file: done}}]\n"
+            + CHECK
+            + "  cleanup: [shell.stop: {name: w}]\n"
+        ),
+        # folders
+        (
+            "  setup: [shell.write-file: {path: ./m/a.yaml, content: b}, k8s.apply: {file: m}, "
+            "k8s.apply: {file: m/a.yaml}]\n" + CHECK
+        ),
+        # syntax of RE2 alone
+        "  verify: [http: {url: 'http://x', expect: {body: {match: 'a(?i)b\\z'}}}]\n",
         # a file that a previous step writes
         "  setup:\n    - shell.write-file: {path: web.yaml, content: a}\n    - k8s.apply: {file: web.yaml}\n" + CHECK,
     ],
@@ -296,7 +381,7 @@ def test_a_legacy_task_is_checked(tmp_path: Path) -> None:
         (
             "{inline: PROMPT}",
             "Fix it.",
-            ["6:11 file: spec.prompt: expected an object", "6:11 not-checked: the steps of this task are not checked"],
+            ["6:11 file: spec.prompt: expected an object", "7:12 step: shell has no operation 'rum'"],
         ),
     ],
 )
@@ -307,6 +392,30 @@ def test_a_wrong_value_is_one_error_and_says_what_is_not_checked(
         tmp_path, CHECK.replace("run", "rum") if len(expected) == 2 else CHECK, head=HEAD.replace(old, new)
     )
     assert [text[: len(start)] for text, start in zip(found, expected, strict=True)] == expected
+
+
+def test_a_step_of_a_wrong_type_does_not_hide_the_others(tmp_path: Path) -> None:
+    body = (
+        "  setup:\n    - 'shell.run {command: [ls], as: x}'\n    - shell.run: {command: ['${x.out}'], timeout: -1s}\n"
+        "  verify:\n    - shell.rum: {}\n  limits: {timeout: 5x}\n"
+    )
+    found = findings(tmp_path, body)
+    starts = [
+        "8:7 file: spec.setup[0]: expected an object",
+        "8:7 not-checked: references, cleanup and what verify checks are not checked in this task",
+        "9:51 arguments: shell.run: timeout: ",
+        "11:7 step: shell has no operation 'rum'",
+        "12:21 file: spec.limits.timeout: ",
+    ]
+    assert [text[: len(start)] for text, start in zip(found, starts, strict=True)] == starts
+
+
+def test_every_argument_that_is_refused_is_found_at_once() -> None:
+    operation = shell.operations["run"]
+    wrong = {"command": ["a"], "timeout": "-5s", "expect": {"stdout": {"matches": "("}}, "env": 1}
+    fields = [error.field for error in refusals(operation, wrong, {"env"})]
+    assert sorted(fields) == ["expect.stdout", "timeout"]
+    assert list(refusals(operation, {"command": ["${a"], "verbatim": True, "as": "a", "scope": "b"})) == []
 
 
 def test_every_rule_has_a_case(tmp_path: Path) -> None:
