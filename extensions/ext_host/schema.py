@@ -24,7 +24,7 @@ from ext_sdk.duration import DURATION_PATTERN
 from .files import API_VERSIONS, HostError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from ext_sdk.definition import Definition
 
@@ -428,16 +428,19 @@ def file_schema(extensions: Mapping[str, Extension]) -> Schema:
     Args:
         extensions: by the first part of the names of their steps.
     """
-    definitions = dict(FORMAT) | {name: dict(schema) for name, schema in OWN_STEPS.items()}
+    own = FORMAT | OWN_STEPS
+    definitions = {name: cast("Schema", _moved(schema, "", {"$defs": own})) for name, schema in own.items()}
     for prefix, extension in sorted(extensions.items()):
         for name, params in extension.operations.items():
             step = f"{prefix}.{name}"
-            definitions[step] = cast("Schema", _moved(params, step))
+            definitions[step] = cast("Schema", _moved(params, step, params))
     known = "|".join(map(re.escape, sorted(extensions)))
     definitions["step"] = {
         "type": "object",
         "minProperties": 1,
-        "maxProperties": 2,
+        "if": {"required": ["id"]},
+        "then": {"minProperties": 2, "maxProperties": 2},
+        "else": {"maxProperties": 1},
         "properties": {"id": _string("Name of the step in results")}
         | {name: _ref(name) for name in definitions if name in OWN_STEPS or "." in name},
         # Steps of other extensions, of MCP servers, and of extensions that have another name in `requires`.
@@ -473,18 +476,85 @@ def _when(properties: Mapping[str, object], name: str) -> Schema:
     return {"if": {"required": list(properties), "properties": dict(properties)}, "then": _ref(name)}
 
 
-def _moved(part: object, step: str, *, top: bool = True) -> object:
-    """Return the schema of an operation's arguments for a place in another document."""
+_TYPE_NAMES = {str: "string", bool: "boolean", int: "integer", float: "number", type(None): "null"}
+
+
+def _moved(part: object, step: str, params: Schema, *, top: bool = True) -> object:
+    """Return the schema of an operation's arguments for a place in another document, with short messages in editors.
+
+    Args:
+        step: name of the operation; "" for a schema that stays at its place.
+        params: the complete schema, which `$ref` refers to.
+    """
     if isinstance(part, list):
-        return [_moved(item, step, top=False) for item in part]
+        return [_moved(item, step, params, top=False) for item in part]
     if not isinstance(part, dict):
         return part
     if isinstance(part.get("$ref"), str):
-        return {"$ref": str(part["$ref"]).replace("#/", f"#/$defs/{step}/", 1)}
-    moved = {name: _moved(value, step, top=False) for name, value in part.items() if name != "$anchor"}
-    if top and part.get("type") == "object" and not {"required", "oneOf", "anyOf"} & part.keys():
-        moved["type"] = ["object", "null"]  # `kubernetes.list-contexts:` without arguments
+        return {"$ref": str(part["$ref"]).replace("#/", f"#/$defs/{step}/" if step else "#/", 1)}
+    moved = {name: _moved(value, step, params, top=False) for name, value in part.items() if name != "$anchor"}
+    if top and step and part.get("type") == "object":
+        # `kubernetes.list-contexts:` without arguments
+        moved["type"] = ["object"] if {"required", "oneOf", "anyOf"} & part.keys() else ["object", "null"]
+    return _explained(moved, part, params)
+
+
+def _explained(moved: dict[str, Any], part: Schema, params: Schema) -> Schema:
+    """Return a schema without alternatives that editors report by one of them, maybe not the one that is meant.
+
+    `anyOf` with a type for each alternative becomes `if` and `then` by type; rules on required members get messages.
+    """
+    alternatives = [each for each in cast("list[object]", part.get("anyOf") or []) if isinstance(each, dict)]
+    kinds = [_kinds(each, params) for each in alternatives]
+    known = sorted(set().union(*kinds))
+    if alternatives and all(kinds) and not {"integer", "number"} <= set(known):
+        branches = cast("list[Schema]", moved.pop("anyOf"))
+        moved["type"], moved["allOf"] = known, []
+        for kind in known:
+            own = [branch for branch, names in zip(branches, kinds, strict=True) if kind in names]
+            moved["allOf"].append({"if": {"type": kind}, "then": own[0] if len(own) == 1 else {"anyOf": own}})
+    for keyword in {"oneOf", "anyOf"} & moved.keys():
+        branches = cast("list[Schema]", moved[keyword] if isinstance(moved[keyword], list) else [])
+        names = [name for branch in branches for name in cast("list[str]", branch.get("required") or [])]
+        if not names or len(names) != len(branches):
+            continue
+        text = f"expected {'one' if keyword == 'oneOf' else 'at least one'} of {', '.join(names[:-1])} and {names[-1]}"
+        del moved[keyword]
+        moved["anyOf"] = [branch | {"errorMessage": f"{text}, found none"} for branch in branches]
+        if keyword == "oneOf":
+            moved["allOf"] = [*moved.get("allOf", []), *_exclusions(branches, text)]
+    pattern = str(moved.get("pattern"))
+    if moved.get("title") == "duration" or pattern.startswith(DURATION_PATTERN):
+        moved["patternErrorMessage"] = "expected a duration, such as 30s, 1m30s or 500ms"
+    elif pattern == r"\$\{":
+        moved["patternErrorMessage"] = "expected a number, or a reference, such as ${NAME.key}"
     return moved
+
+
+def _exclusions(branches: Sequence[Schema], text: str) -> Iterator[Schema]:
+    """Yield schemas that refuse a second of several members; one with its default does not count as given."""
+    message = f"{text}, found both"
+    for index, branch in enumerate(branches[:-1], 1):
+        others: dict[str, object] = {}
+        for other in branches[index:]:
+            name = cast("list[str]", other["required"])[0]
+            rule = cast("Mapping[str, dict[str, Any]]", other.get("properties", {})).get(name, {})
+            defaults = [rule["not"]["const"]] if "not" in rule else [False] if "const" in rule else []
+            others[name] = {"enum": defaults, "errorMessage": message} if defaults else False
+        yield {"if": branch, "then": {"properties": others, "errorMessage": message}}
+
+
+def _kinds(schema: Schema, params: Schema) -> set[str]:
+    """Return the types that a schema allows; empty if they are not known."""
+    while isinstance(schema.get("$ref"), str):
+        found: object = params
+        for part in str(schema["$ref"]).removeprefix("#/").split("/"):
+            found = cast("Mapping[str, object]", found)[part]
+        schema = cast("Schema", found)
+    kinds = schema.get("type")
+    if kinds is None and isinstance(values := schema.get("enum"), list):
+        return {_TYPE_NAMES[type(value)] for value in values}
+    return {kinds} if isinstance(kinds, str) else set(cast("list[str]", kinds or []))
 
 
 def text_of(schema: Schema) -> str:

@@ -116,6 +116,27 @@ class LanguageServer:
                 self._send({"id": message["id"], "result": settings})
 
 
+# A step, the columns of its problems in line 9, and the text of each.
+MISTAKES = [
+    ("shell.run: {cwd: a}", [(7, "expected one of command and script, found none")]),
+    ("shell.run: {command: [ls], script: ls}", [(34, "expected one of command and script, found both")]),
+    ("shell.run: ls", [(18, "Incorrect type. Expected one of object.")]),
+    ("shell.run: {command: [ls], timeout: 5x}", [(43, "expected a duration, such as 30s, 1m30s or 500ms")]),
+    ("script: {inline: ls, timeout: -5s}", [(37, "expected a duration, such as 30s, 1m30s or 500ms")]),
+    ("shell.run: {command: [ls], expect: {stdout: {contain: a}}}", [(52, "Property contain is not allowed.")]),
+    (
+        "shell.run: {command: [ls], expect: {exitCode: a}}",
+        [(53, "expected a number, or a reference, such as ${NAME.key}")],
+    ),
+    ("http.request: {url: a, expect: {body: {json: {path: a}}}}", [(52, 'Incorrect type. Expected "array".')]),
+    ("http.mock-start: {routes: [{path: /a}]}", [(34, 'Missing property "answer".')]),
+    ("kubernetes.wait: {resource: a/b}", [(7, "expected one of for, condition and jsonPath, found none")]),
+    ("shell.run: {command: [ls]}\n      script: {inline: ls}", [(7, "Object has more properties than limit of 1.")]),
+    ("scrip: {inline: ls}", [(7, "Property scrip is not allowed.")]),
+    ("script: {}", [(7, "expected one of inline and file, found none")]),
+]
+
+
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[LanguageServer]:
     assert main(["schema", "-o", str(tmp_path / "task.schema.json")]) == 0
@@ -131,10 +152,15 @@ def test_the_yaml_language_server_checks_and_completes_steps(server: LanguageSer
     assert [(line, column) for line, column, _ in found] == [(9, 7), (10, 34), (10, 55)]
     assert "shell.rum" in found[0][2]
     assert "timeot" in found[1][2]
+    for step, problems in MISTAKES:
+        expected = [(9, column, text) for column, text in problems]
+        assert server.diagnostics(f"{TASK}    - {step}\n") == expected, step
     steps = server.completions(TASK + "    - ")
     assert {"shell.run", "http.request", "kubernetes.get", "script", "http", "llmJudge"} <= steps
     arguments = server.completions(TASK + "    - shell.run:\n        ")
     assert {"command", "script", "expect", "timeout", "as"} <= arguments
+    checks = "    - shell.run:\n        command: [ls]\n        expect:\n          stdout:\n            "
+    assert {"contains", "matches", "jsonSchema"} <= server.completions(TASK + checks)
     assert {"ok", "fail"} <= server.completions(TASK + "    - shell.run:\n        command: [ls]\n        onTimeout: ")
     assert {"taskSets", "extensions", "agent"} <= server.completions(
         TASK.partition("\n")[0] + "\nkind: Eval\nconfig:\n  "

@@ -294,9 +294,9 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def names(folder: Path, sets: str, **options: str) -> list[str]:
+def names(folder: Path, sets: str, pattern: str = "", labels: str = "") -> list[str]:
     spec = eval_of(Document.parse(folder / "eval.yaml", f"kind: Eval\nconfig: {{taskSets: [{sets}]}}"))
-    return [selected.task.name for selected in select(spec, **options)]
+    return [selected.task.name for selected in select(spec, pattern=pattern, labels=labels)]
 
 
 def test_tasks_are_selected_once_in_the_order_of_the_sets(folder: Path) -> None:

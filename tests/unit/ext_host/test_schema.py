@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import pytest
 import yaml
@@ -13,10 +13,11 @@ from jsonschema import Draft7Validator
 
 from ext_host.__main__ import main
 from ext_host.files import HostError
-from ext_host.schema import Extension, extension_of, extensions_of, file_schema, installed
+from ext_host.schema import Extension, definition_of, extension_of, extensions_of, file_schema, installed
 from tests.support.paths import ROOT
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
 PUBLISHED = ROOT / "docs" / "reference" / "task.schema.json"
@@ -114,3 +115,51 @@ def test_outputs_come_from_the_declarations_of_operations() -> None:
     shell = installed()["shell"]
     assert {"stdout", "exitCode?", "NAME?"} <= (shell.outputs("run") or {}).keys()
     assert shell.facts["run"]["verbatim"] == ["script"]
+
+
+VALUES: tuple[object, ...] = (
+    5,
+    1.5,
+    True,
+    None,
+    "x",
+    "",
+    "5s",
+    "${a.b}",
+    [],
+    ["x"],
+    {},
+    {"contains": "x"},
+    {"other": 1},
+)
+
+
+def variants(value: object) -> Iterator[object]:
+    """Yield values that differ from a value in one place."""
+    yield from VALUES
+    if isinstance(value, dict):
+        for name in value:
+            yield {other: item for other, item in value.items() if other != name}
+            yield from ({**value, name: item} for item in variants(value[name]))
+    elif isinstance(value, list) and value:
+        yield from ([item, *value[1:]] for item in variants(value[0]))
+
+
+@pytest.mark.parametrize("name", ["shell", "http", "kubernetes"])
+def test_the_schema_for_editors_accepts_what_the_manifest_accepts(name: str) -> None:
+    """Alternatives have another form, in which editors give better messages."""
+    definition = definition_of(f"ext_{name}")
+    assert definition
+    installed_one = installed()[name]
+    definitions = file_schema({name: installed_one})["$defs"]
+    compared = 0
+    for operation in definition.operations.values():
+        params = installed_one.operations[operation.name]
+        manifest = Draft7Validator(params)
+        editor = Draft7Validator({"$ref": f"#/$defs/{name}.{operation.name}", "$defs": definitions})
+        names = cast("dict[str, object]", params.get("properties", {}))
+        for value in [*variants(operation.example), *({**(operation.example or {}), key: "x"} for key in names)]:
+            if value is not None:  # a file may write no arguments as null
+                compared += 1
+                assert manifest.is_valid(value) == editor.is_valid(value), (operation.name, value)
+    assert compared > 300
