@@ -959,7 +959,8 @@ def refusals(operation: Operation, args: Mapping[str, object], wrong: Collection
 
 def _refusal(operation: Operation, args: object, sample: str, *, verbatim: bool) -> InvalidArgs | None:
     """Return why an operation refuses arguments whose references have this value; None if it accepts them."""
-    from ext_sdk.server.validation import timeout_problem, validate
+    from ext_sdk.server.session import timeout_problem
+    from ext_sdk.server.validation import validate
 
     try:
         filled = args if verbatim else Expansion(lambda _: sample, str).expand(args, marks=operation.marks)

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         destructive: bool
         idempotent: bool
         open_world: bool
+        needs: str
 
 
 F = TypeVar("F", bound=Function)
@@ -43,7 +44,7 @@ class Extension(Definition):
             name: as users write it. Default: the function's name with `-` for `_`.
             example: arguments for the reference page; a test runs them.
             declared: descriptions of its `outputs`, its `title`, and its effects: `read_only`, `destructive`,
-                `idempotent`, `open_world`; see Operation.
+                `idempotent`, `open_world`; and what it `needs`; see Operation.
 
         Raises:
             ValueError: the name is taken.

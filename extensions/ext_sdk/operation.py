@@ -53,6 +53,8 @@ class Operation:
         idempotent: a second call with the same arguments changes nothing more.
         open_world: it may communicate with anything, such as other machines. False: it only uses what it is given, such
             as files of the workdir, or its own state.
+        needs: what a call needs besides its arguments: `agent`, the answer of an agent, which only hosts of evals send;
+            or the name of the operation that creates what it uses. `serve` leaves it out if that is not available.
         on_invalid: `on_invalid(refusal, context)`, called before the operation fails because its arguments can't be
             used; for operations whose failure has consequences.
 
@@ -70,6 +72,7 @@ class Operation:
         "function",
         "idempotent",
         "name",
+        "needs",
         "on_invalid",
         "open_world",
         "outputs",
@@ -92,6 +95,7 @@ class Operation:
         destructive: bool | None = None,
         idempotent: bool = False,
         open_world: bool = True,
+        needs: str = "",
     ) -> None:
         self.name = name
         if not NAME.fullmatch(name):
@@ -112,6 +116,7 @@ class Operation:
         self.destructive = not read_only if destructive is None else destructive
         self.idempotent = idempotent or read_only
         self.open_world = open_world
+        self.needs = needs
         self._marks: Marks | None = None
         if not self.description and sys.flags.optimize < 2:  # -OO removes docstrings
             raise TypeError(f"operation {name!r} needs a docstring: users read it in the manifest")

@@ -68,6 +68,7 @@ OPERATIONS = (
         title="Wait for process",
         read_only=True,
         open_world=False,
+        needs="start",
     ),
     ext_sdk.Operation(
         "stop",
@@ -77,6 +78,7 @@ OPERATIONS = (
         title="Stop process",
         destructive=False,
         open_world=False,
+        needs="start",
     ),
     ext_sdk.Operation(
         "write-file",
@@ -147,6 +149,7 @@ OPERATIONS = (
         title="Check changes of folder",
         read_only=True,
         open_world=False,
+        needs="snapshot",
     ),
     ext_sdk.Operation(
         "copy",
@@ -190,6 +193,7 @@ OPERATIONS = (
         title="Check output of agent",
         read_only=True,
         open_world=False,
+        needs="agent",
     ),
 )
 

@@ -430,6 +430,7 @@ OPERATIONS = (
         title="Check calls of mock server",
         read_only=True,
         open_world=False,
+        needs="mock-start",
     ),
     ext_sdk.Operation(
         "mock-update",
@@ -440,6 +441,7 @@ OPERATIONS = (
         destructive=False,
         idempotent=True,
         open_world=False,
+        needs="mock-start",
     ),
     ext_sdk.Operation(
         "mock-stop",
@@ -449,5 +451,6 @@ OPERATIONS = (
         title="Stop mock server",
         destructive=False,
         open_world=False,
+        needs="mock-start",
     ),
 )

@@ -31,7 +31,7 @@ from .manifest import build_manifest
 from .mcp import build_tools
 from .schema import branches_of, params_schema, properties_of
 from .server import InitialIO, Server
-from .serving import PROTOCOLS, Serving, ServingError, Tools
+from .serving import AGENT, PROTOCOLS, Serving, ServingError, Tools
 from .session import Session
 
 if TYPE_CHECKING:
@@ -415,10 +415,18 @@ def operations_text(extension: Definition, program: str) -> str:
 def serve_text(extension: Definition, program: str) -> str:
     """Return which operations `serve` offers, and examples."""
     known = [operation for operation in extension.operations.values() if not operation.same_as]
-    free = [operation.name for operation in known if not operation.destructive]
+    usable = [operation for operation in known if operation.needs != AGENT]
+    free = [each.name for each in usable if not each.destructive and not each.needs]
+    dependent = [f"{each.name} ({each.needs})" for each in usable if not each.destructive and each.needs]
+    needing = [operation.name for operation in known if operation.needs == AGENT]
     others = [operation.name for operation in known if operation.destructive]
     lines = []
-    for title, names in (("served", free), ("served with --allow", others)):
+    for title, names in (
+        ("served", free),
+        ("served with --allow", others),
+        ("served with another operation", dependent),
+        ("not served, because only hosts of evals send the answer of an agent", needing),
+    ):
         if names:
             lines += textwrap.wrap(f"{title}: {', '.join(names)}", WIDTH, subsequent_indent="  ")
     lines += ["", "examples:", f"  {program} serve --protocol mcp --workdir /path/of/project"]

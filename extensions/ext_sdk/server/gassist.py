@@ -160,7 +160,7 @@ class GAssistAdapter(Adapter):
                 text = f"execute: function: expected the name of a function, found {shown(function)}"
                 raise RpcError(gevals_spec.INVALID_PARAMS, text)
             operation = self._functions.get(function, function)
-            if operation in self._tools.denied:
+            if operation in (*self._tools.denied, *self._tools.unusable):
                 raise RpcError(gevals_spec.METHOD_NOT_FOUND, self._tools.refusal(operation))
             if operation not in self._tools.lines:
                 served = [name for name, of in self._functions.items() if of in self._tools.lines]

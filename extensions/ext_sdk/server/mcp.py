@@ -24,6 +24,7 @@ from .schema import params_schema
 from .server import Adapter
 from .serving import (
     ADDITIVE,
+    AGENT,
     CAPABILITIES_KEY,
     DESTRUCTIVE,
     HANDSHAKE_VERSIONS,
@@ -74,6 +75,12 @@ INSTRUCTIONS = (
 def build_tools(extension: Definition) -> bytes:
     """Return the operations of an extension as tools, without aliases: lines of JSON, first the head."""
     operations = [operation for operation in extension.operations.values() if not operation.same_as]
+    for operation in operations:
+        if operation.needs not in {"", AGENT, *extension.operations}:
+            text = f"expected {AGENT!r} or the name of an operation, found {operation.needs!r}"
+            raise TypeError(
+                f"operation {operation.name!r}: needs: {text}; {suggest(operation.needs, extension.operations)}"
+            )
     server: Schema = {"name": f"ext-{extension.name}", "version": extension.version}
     if extension.description:
         server["description"] = extension.description
@@ -100,6 +107,7 @@ def build_tools(extension: Definition) -> bytes:
             for operation in operations
         },
         "summaries": {operation.name: operation.description.partition("\n")[0] for operation in operations},
+        "needs": {operation.name: operation.needs for operation in operations if operation.needs},
         "aliases": {alias.name: alias.same_as for alias in extension.operations.values() if alias.same_as},
         "host_capabilities": list(extension.host_capabilities),
         "initialize": dumps(described)[1:],  # the first member is the version

@@ -34,6 +34,8 @@ OPTIONS = ("--protocol", "--allow", "--deny", "--workdir", "--config")
 # Effects of an operation, in the head of the prepared tools.
 READ_ONLY, ADDITIVE, DESTRUCTIVE = "read-only", "additive", "destructive"
 
+AGENT = "agent"  # what an operation needs that uses the answer of an agent
+
 
 class ServingError(Exception):
     """Options of `serve` that can't be used."""
@@ -114,6 +116,7 @@ class Tools:
         lines: the tools that are served, by name: each a JSON object.
         withheld: names of operations that are only served if they are allowed.
         denied: names of operations that `--deny` excludes.
+        unusable: names of operations that need what is not available here, with the reason.
         aliases: other names of operations, which are not tools.
         target: the Extension as `package.module:name`, if the tools were prepared; "" if they were built.
     """
@@ -129,6 +132,7 @@ class Tools:
         self.lines = dict(zip(self.effects, lines, strict=True))
         self.withheld: list[str] = []
         self.denied: list[str] = []
+        self.unusable: dict[str, str] = {}
         self.target = ""
         self._allow: Sequence[str] = ()
 
@@ -159,8 +163,21 @@ class Tools:
         confirmed = serving.protocol == "gassist"
         for name in self.denied if confirmed else (*self.withheld, *self.denied):
             del self.lines[name]
+        self._leave_out_unusable()
         if not self.lines:
             raise ServingError(f"no operation is left to serve; {self.notice()}")
+
+    def _leave_out_unusable(self) -> None:
+        """Remove the tools that need what is not available: the answer of an agent, or another operation."""
+        for name, need in self.head.get("needs", {}).items():
+            if name in self.lines and need not in self.lines:
+                self.unusable[name] = (
+                    "only hosts of evals send the answer of an agent"
+                    if need == AGENT
+                    else f"it requires {need}, which is not served"
+                )
+        for name in self.unusable:
+            del self.lines[name]
 
     def notice(self) -> str:
         """Return which operations are not served, and how to serve them; "" if all are."""
@@ -173,6 +190,9 @@ class Tools:
             )
         if self.denied:
             parts.append(f"not served because of --deny: {', '.join(self.denied)}")
+        if self.unusable:
+            reasons = [f"{name} ({reason})" for name, reason in self.unusable.items()]
+            parts.append(f"not served because they would fail: {', '.join(reasons)}")
         return "; ".join(parts)
 
     def check(self, operation: Operation) -> None:
@@ -207,6 +227,8 @@ class Tools:
             return f"{name} is not served, because it may destroy something; start the server with --allow {name}"
         if name in self.denied:
             return f"{name} is not served, because --deny excludes it; start the server without that option"
+        if name in self.unusable:
+            return f"{name} is not served, because {self.unusable[name]}"
         if name in self.aliases:
             return f"unknown tool: {name}; use {self.aliases[name]}"
         return self.unknown(name, live, self.lines)

@@ -28,7 +28,7 @@ from ext_sdk.result import InvalidArgs, OperationFailed, RequirementNotMet, Resu
 
 from .config_check import check_artifacts
 from .schema import COMMON
-from .validation import check_types, decode, not_text, timeout_problem, validate, validate_config
+from .validation import check_types, decode, not_text, validate, validate_config
 from .variables import Variables
 
 if TYPE_CHECKING:
@@ -353,6 +353,14 @@ class Session:
         answer_seconds = min(answers, default=None)
         deadline = Deadline(min(limits, default=None), latest=answer_seconds, clock=self._clock)
         return deadline, answer_seconds
+
+
+def timeout_problem(args: Args) -> InvalidArgs | None:
+    """Return the error of arguments whose `timeout` is negative, which no schema refuses; None if it is not."""
+    timeout = getattr(args, "timeout", None)
+    if isinstance(timeout, Duration) and timeout.nanoseconds < 0:
+        return InvalidArgs("timeout", f"expected a duration of 0s or more, found {timeout}")
+    return None
 
 
 def _read_common(operation: Operation, sent: object) -> tuple[dict[str, object], str, str, bool]:

@@ -164,14 +164,6 @@ def validate_config(config_type: type[C], value: object) -> C:
     return config
 
 
-def timeout_problem(args: Args) -> InvalidArgs | None:
-    """Return the error of arguments whose `timeout` is negative, which no schema refuses; None if it is not."""
-    timeout = getattr(args, "timeout", None)
-    if isinstance(timeout, Duration) and timeout.nanoseconds < 0:
-        return InvalidArgs("timeout", f"expected a duration of 0s or more, found {timeout}")
-    return None
-
-
 def not_text(error: UnicodeEncodeError) -> InvalidArgs:
     """Return the error of a text that can't be encoded."""
     found = ascii(error.object[error.start : error.end])

@@ -131,7 +131,7 @@ def test_the_sdk_for_python_with_a_handshake(tmp_path: Path) -> None:
 def test_the_sdk_for_python_without_a_handshake(tmp_path: Path) -> None:
     command = [sys.executable, "-c", PYTHON_CLIENT, str(tmp_path), *SERVE, "--allow", "run", "--deny", "assert-*"]
     assert output(command, Path("/"), PYTHONPATH=str(python_packages())) == [
-        "2026-07-28 6",
+        "2026-07-28 4",
         f"progress 1.0 {tmp_path}",
         f"False {tmp_path}",
     ]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 
 from ext_sdk.core.wire.json_codec import dumps, loads
@@ -16,6 +18,9 @@ from ext_sdk.server.serving import (
     gassist_first_result,
     matches,
 )
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 EFFECTS = {
     "get": "read-only",
@@ -93,6 +98,31 @@ def test_what_is_left_out_has_its_reason_and_the_remedy() -> None:
     assert chosen.refusal("add").endswith("because --deny excludes it; start the server without that option")
     assert chosen.refusal("fetch") == "unknown tool: fetch; use get"
     assert chosen.refusal("gte") == "unknown tool: gte; did you mean 'get'?"
+
+
+def test_what_would_always_fail_is_left_out() -> None:
+    head = HEAD | {"needs": {"get": "drop", "get-all": "agent"}}
+    content = "".join(dumps(line) + "\n" for line in [head, *({"name": name} for name in EFFECTS)]).encode()
+
+    def served(protocol: str = "mcp", *, allow: Sequence[str] = (), deny: Sequence[str] = ()) -> Tools:
+        chosen = Tools(content)
+        chosen.select(Serving(protocol, allow=allow, deny=deny))
+        return chosen
+
+    chosen = served()
+    assert list(chosen.lines) == ["add"]
+    assert chosen.notice().endswith(
+        "not served because they would fail: get (it requires drop, which is not served), get-all (only hosts of evals "
+        "send the answer of an agent)"
+    )
+    assert chosen.refusal("get") == "get is not served, because it requires drop, which is not served"
+    assert chosen.refusal("get-all").endswith("because only hosts of evals send the answer of an agent")
+    assert list(served(allow=["drop"]).lines) == ["get", "add", "drop"]
+    assert "get-all" not in served(allow=["get-all"]).lines
+    assert "would fail" not in served(deny=["get*"]).notice()  # the user has left them out
+    assert "get" in served("gassist").lines  # drop runs after a confirmation
+    with pytest.raises(ServingError, match=r"no operation is left to serve; .*get-all"):
+        served(deny=["add", "get"])
 
 
 @pytest.mark.parametrize(
