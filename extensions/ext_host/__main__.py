@@ -219,7 +219,8 @@ def run_command(
     import shlex
 
     from .agents import agent_of
-    from .reports import TextReport, as_json, prepare_files, redactor_of, write_file
+    from .commands import redactor_of
+    from .reports import TextReport, as_json, prepare_files, write_file
     from .reports import junit as as_junit
     from .runner import EvalRun, RunOptions
 
@@ -404,7 +405,7 @@ def perform(runs: Sequence[EvalRun]) -> tuple[list[EvalResult], int]:
     import signal
     import threading
 
-    from .reports import redactor_of
+    from .commands import redactor_of
 
     if problems := [problem for run in runs for problem in run.check()]:
         failure = FileError(problems)

@@ -30,7 +30,7 @@ from ext_sdk.core.wire.json_codec import dumps, loads
 from ext_sdk.files import Workdir
 from ext_sdk.result import OperationFailed
 
-from .commands import GRACE, KILL_WAIT, SPAWNER, AgentResult, Commands
+from .commands import GRACE, KILL_WAIT, SPAWNER, AgentResult, Commands, excerpt
 from .files import HostError
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ class AcpAgent:
         self.command = list(command)
         self.servers = list(servers)
         self.permissions = permissions
-        self.name = name or cut(shlex.join(command), NAME_LENGTH)
+        self.name = name or excerpt(shlex.join(command), NAME_LENGTH)
 
     def check(self) -> str:
         if not find_spec("acp"):
@@ -141,7 +141,7 @@ class _Remarks(logging.Handler):
         if record.thread == self._thread:
             error = record.exc_info[1] if record.exc_info else None
             reason = "" if error is None else " ".join(str(error).split())
-            self.add(cut(f"{record.getMessage()}: {reason}" if reason else record.getMessage(), TITLE_LENGTH))
+            self.add(excerpt(f"{record.getMessage()}: {reason}" if reason else record.getMessage(), TITLE_LENGTH))
 
 
 class _Transport:
@@ -182,7 +182,7 @@ class _Transport:
                         isinstance(message.get(name), kinds) for name, kinds in _TYPES.items()
                     ):
                         return message
-                self._remarks.add(f"it wrote a line that is not a message of JSON-RPC: {cut(text, TITLE_LENGTH)!r}")
+                self._remarks.add(f"it wrote a line that is not a message of JSON-RPC: {excerpt(text, TITLE_LENGTH)!r}")
 
     async def close(self) -> None:
         self._writer.close()
@@ -513,8 +513,8 @@ class _Run:
         except acp.RequestError as error:
             if error.code == acp.RequestError.auth_required().code and method == "session/new":
                 raise
-            data = "" if error.data is None else f" ({cut(dumps(error.data), ERROR_LENGTH)})"
-            text = f"error {error.code}: {cut(str(error), ERROR_LENGTH)}{data}"
+            data = "" if error.data is None else f" ({excerpt(dumps(error.data), ERROR_LENGTH)})"
+            text = f"error {error.code}: {excerpt(str(error), ERROR_LENGTH)}{data}"
             raise self._failure(f"it responded to {method} with {text}") from None
         except ValidationError as error:
             first = error.errors()[0]
@@ -527,7 +527,7 @@ class _Run:
 
     def _failure(self, what: str) -> _Failed:
         """Return a failure, with what the agent wrote outside of the protocol."""
-        stderr = self._stderr.text.strip()[-STDERR_LENGTH:]
+        stderr = excerpt(self._stderr.text.strip(), STDERR_LENGTH, end=True)
         more = [f"its standard error ends with:\n{stderr}"] if stderr else []
         return _Failed("\n".join([what, *self.remarks.lines, *more]))
 
@@ -557,7 +557,7 @@ class _Run:
                 if len(self._calls) > MOST_STEPS:
                     del self._calls[next(iter(self._calls))]
             given = {"title": update.title, "kind": update.kind, "status": update.status}
-            call.update({key: cut(value, TITLE_LENGTH) for key, value in given.items() if value})
+            call.update({key: excerpt(value, TITLE_LENGTH) for key, value in given.items() if value})
             if kind == "tool_call":
                 self._on_output(f"\n[{call['title']}]\n")
 
@@ -591,7 +591,7 @@ class _Run:
         if chosen is None or self._deadline.expired:
             return schema.RequestPermissionResponse(outcome=schema.DeniedOutcome(outcome="cancelled"))
         if not allowed:
-            self._on_output(f"\n[denied: {cut(title, TITLE_LENGTH)}]\n")
+            self._on_output(f"\n[denied: {excerpt(title, TITLE_LENGTH)}]\n")
         outcome = schema.AllowedOutcome(outcome="selected", option_id=chosen.option_id)
         return schema.RequestPermissionResponse(outcome=outcome)
 
@@ -627,7 +627,7 @@ class _Run:
         """Start a command with the variables of the agent."""
         from acp import schema
 
-        with _refusing(f"cannot run {cut(command, TITLE_LENGTH)!r}"):
+        with _refusing(f"cannot run {excerpt(command, TITLE_LENGTH)!r}"):
             if len(self._terminals) >= MOST_TERMINALS:
                 raise HostError(f"{MOST_TERMINALS} terminals are open; release some")
             environ = dict(self._environ) | {variable.name: variable.value for variable in env or ()}

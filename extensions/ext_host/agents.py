@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from ext_sdk.core.text import cut, suggest
 
-from .commands import AgentResult, Commands, shell
+from .commands import AgentResult, Commands, excerpt, shell
 from .files import AgentFile, HostError, read_agent
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ class CommandAgent:
     """
 
     def __init__(self, command: str) -> None:
-        self.name = cut(command, 80)
+        self.name = excerpt(command, 80)
         self._command = command
 
     def check(self) -> str:

@@ -17,6 +17,9 @@ from typing import TYPE_CHECKING, NamedTuple, Self
 from ext_sdk.core.process.child import ExitStatus, ProcessError
 from ext_sdk.core.process.output import Output, Pump
 from ext_sdk.core.process.spawner import Command, Spawner
+from ext_sdk.core.redaction.redactor import Redactor
+from ext_sdk.core.redaction.secret_names import secret_variables
+from ext_sdk.core.text import cut
 
 from .files import HostError
 
@@ -32,12 +35,40 @@ TICK = 0.05  # seconds between two checks of the deadline
 SILENT_TICKS = 3  # without output after the exit of a command, whose other processes then run in the background
 GRACE = 1.0  # seconds between SIGTERM and SIGKILL
 KILL_WAIT = 1.0  # seconds to wait for the end of killed processes
+SECRET_LINE = 16  # characters of a line of a secret that is also replaced on its own
 KEPT_BYTES = 1024 * 1024  # of the beginning of an output; of its end, 64 KiB are kept
 
 
 def shell() -> str:
     """Return the shell of scripts and agents: $SHELL, as in mcpchecker."""
     return os.environ.get("SHELL") or "/usr/bin/bash"
+
+
+def redactor_of(environ: Mapping[str, str]) -> Redactor:
+    """Return the redactor of all that is shown of a run.
+
+    Args:
+        environ: its values whose names or formats are those of secrets are replaced, also line by line.
+    """
+    secrets = secret_variables(environ)
+    redactor = Redactor(secrets, rules=True)
+    for name, value in secrets.items():
+        lines = value.splitlines() if "\n" in value else []
+        for line in (line.strip() for line in lines):
+            if len(line) >= SECRET_LINE:
+                redactor.add(name, line)
+    return redactor
+
+
+def excerpt(text: str, limit: int, *, end: bool = False) -> str:
+    """Return the first characters of a text, or the last, without a part of a secret that this would cut.
+
+    Secrets in a text that is not cut stay: reports replace them.
+    """
+    if len(text) <= limit:
+        return text
+    redacted = redactor_of(os.environ).redact_text(text)
+    return redacted[-limit:] if end else cut(redacted, limit)
 
 
 class CommandEnd(NamedTuple):

@@ -19,10 +19,10 @@ from typing import TYPE_CHECKING, cast
 from ext_sdk.core.process.child import ProcessError
 from ext_sdk.core.process.output import Output, Pump
 from ext_sdk.core.process.spawner import Command
-from ext_sdk.core.text import cut, suggest
+from ext_sdk.core.text import suggest
 from ext_sdk.wire import FRAMINGS, Answer, Connection, Junk, Malformed, Notification, Request, RpcError
 
-from .commands import SPAWNER
+from .commands import SPAWNER, excerpt
 from .files import HostError, Template, TemplateError
 
 if TYPE_CHECKING:
@@ -154,7 +154,7 @@ class Extension:
             elif isinstance(event, (Malformed, Junk)):
                 written = event.payload if isinstance(event, Malformed) else event.wire
                 self._break(
-                    f"it wrote a line that is not a message of JSON-RPC: {cut(repr(written)[2:-1], 80)}; "
+                    f"it wrote a line that is not a message of JSON-RPC: {excerpt(repr(written)[2:-1], 80)}; "
                     "standard output is for the protocol only"
                 )
 
@@ -165,7 +165,7 @@ class Extension:
 
     def _last_words(self) -> str:
         text = self._stderr.text.strip()
-        return f"; standard error ends with:\n{cut(text[-1000:], 1000)}" if text else ""
+        return f"; standard error ends with:\n{excerpt(text, 1000, end=True)}" if text else ""
 
     def _send(self, data: bytes) -> None:
         with self._lock:

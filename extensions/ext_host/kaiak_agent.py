@@ -30,7 +30,7 @@ from ext_sdk.core.wire.json_codec import dumps
 from ext_sdk.core.wire.jsonrpc import Request
 from ext_sdk.polling import Deadline
 
-from .commands import GRACE, KILL_WAIT, SPAWNER, AgentResult, Commands
+from .commands import GRACE, KILL_WAIT, SPAWNER, AgentResult, Commands, excerpt
 from .files import HostError
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ class KaiakAgent:
         self.address = address
         self.command = list(command)
         self.permissions = permissions
-        self.name = name or cut(address or shlex.join(command), NAME_LENGTH)
+        self.name = name or excerpt(address or shlex.join(command), NAME_LENGTH)
 
     def check(self) -> str:
         if self.address:  # a setup step may start the server
@@ -105,8 +105,9 @@ class _Refused(_Failed):
     """Error response."""
 
     def __init__(self, what: str, error: RpcError) -> None:
-        data = "" if error.data is None else f" ({cut(dumps(error.data), ERROR_LENGTH)})"
-        super().__init__(f"it responded to {what} with error {error.code}: {cut(error.message, ERROR_LENGTH)}{data}")
+        data = "" if error.data is None else f" ({excerpt(dumps(error.data), ERROR_LENGTH)})"
+        message = excerpt(error.message, ERROR_LENGTH)
+        super().__init__(f"it responded to {what} with error {error.code}: {message}{data}")
         self.code = error.code
 
 
@@ -224,7 +225,7 @@ class _Server:
         """Return the end of the child's standard error, for the text of a failure."""
         while self._errors >= 0 and select.select([self._errors], [], [], 0)[0]:
             self._read_errors()
-        return self._stderr.text.strip()[-STDERR_LENGTH:]
+        return excerpt(self._stderr.text.strip(), STDERR_LENGTH, end=True)
 
     def end(self, background: Commands) -> None:
         """Close the connection, and stop the child; what it has left running is passed on."""
@@ -392,7 +393,8 @@ class _Run:
             self._server.write(self._connection.error(event.id, error))
         elif isinstance(event, Answer):
             if event.error:
-                self._remark(f"it refused a response to one of its questions: {cut(event.error.message, TITLE_LENGTH)}")
+                message = excerpt(event.error.message, TITLE_LENGTH)
+                self._remark(f"it refused a response to one of its questions: {message}")
         elif isinstance(event, Malformed):
             self._remark(f"it sent an invalid message: {event.error}")
         elif isinstance(event, Overlong):
@@ -436,8 +438,8 @@ class _Run:
     def _step(self, kind: str, text: str) -> None:
         if len(self._steps) >= MOST_STEPS:  # the last ones count
             del self._steps[:1]
-        self._steps.append({"type": kind, "text": cut(text, ERROR_LENGTH)})
-        self._on_output(f"\n[{kind}: {cut(text, TITLE_LENGTH)}]\n")
+        self._steps.append({"type": kind, "text": excerpt(text, ERROR_LENGTH)})
+        self._on_output(f"\n[{kind}: {excerpt(text, TITLE_LENGTH)}]\n")
 
     def _respond(self, content: Params) -> None:
         """Respond to a question by the policy of the run."""

@@ -51,7 +51,7 @@ from ext_sdk.duration import Duration
 from ext_sdk.polling import Deadline
 
 from .agents import PROMPT
-from .commands import Commands
+from .commands import Commands, excerpt
 from .files import HostError
 from .kaiak_changes import TEXT_BYTES, ChangeRefused, Changes, Patterns, TooLarge, WorkspaceCopy
 from .kaiak_messages import (
@@ -356,7 +356,7 @@ class Fix:
         if failure := end.failure:
             name = Path(self._server.options.command[0]).name
             message = f"{name} failed: {failure}; its changes are discarded"
-            tail = cut(self._to_workspace(end.output.text).strip()[-1000:], 1000)
+            tail = excerpt(self._to_workspace(end.output.text).strip(), 1000, end=True)
             if self._server.head:
                 raise RpcError(Code.TIMEOUT, f"AI agent error: {message}", {"output": tail})
             content = {"error_code": "TOOL_EXECUTION_FAILED", "message": message, "details": tail, "recoverable": True}

@@ -18,12 +18,11 @@ from typing import IO, TYPE_CHECKING, NamedTuple
 
 from ext_sdk.core import __version__
 from ext_sdk.core.atomic import atomic_write
-from ext_sdk.core.redaction.redactor import Redactor
-from ext_sdk.core.redaction.secret_names import secret_variables
 from ext_sdk.core.text import counted, cut, readable
 from ext_sdk.core.wire.json_codec import dumps
 from ext_sdk.duration import Duration
 
+from .commands import redactor_of
 from .files import HostError
 
 if TYPE_CHECKING:
@@ -40,7 +39,6 @@ FORMAT = 1  # of the JSON report
 OUTPUT_LINES = 5  # of an agent's output that the text has; the reports in files have all
 LINE_LENGTH = 300  # characters of these lines
 MOST_LINES = 10_000  # of a task that waits to be printed, and characters of the last line of an agent's output
-SECRET_LINE = 16  # characters of a line of a secret that is also replaced on its own
 TICK_SECONDS = 1.0  # between two updates of the progress on a terminal
 _INDENT = " " * 17
 
@@ -253,22 +251,6 @@ class TextReport:
 def skipped_tasks(results: Sequence[EvalResult]) -> list[str]:
     """Return the names of skipped tasks."""
     return [task_name(task) for result in results for task in result.tasks if task.status == "skipped"]
-
-
-def redactor_of(environ: Mapping[str, str]) -> Redactor:
-    """Return the redactor of all that is shown of a run.
-
-    Args:
-        environ: its values whose names or formats are those of secrets are replaced, also line by line.
-    """
-    secrets = secret_variables(environ)
-    redactor = Redactor(secrets, rules=True)
-    for name, value in secrets.items():
-        lines = value.splitlines() if "\n" in value else []
-        for line in (line.strip() for line in lines):
-            if len(line) >= SECRET_LINE:
-                redactor.add(name, line)
-    return redactor
 
 
 # --- Files -----------------------------------------------------------------------------------------------------------

@@ -29,7 +29,7 @@ from ext_sdk.core.text import suggest
 from ext_sdk.polling import Deadline
 
 from .agents import TASK_FOLDER, Agent, FileAgent, NoAgent, agent_of_eval
-from .commands import AgentResult, Commands
+from .commands import AgentResult, Commands, excerpt
 from .extension_process import Extensions
 from .files import ExtensionSpec, HostError, Problem, select
 from .steps import Random, StepContext, StepError, StepResult, fill_prompt, parse_steps, unsupported
@@ -515,7 +515,7 @@ class _Trial:
             self._end_agent(agent, time.monotonic() - began)
         error = agent.error
         if error:
-            end = agent.output.strip()[-_EXCERPT:]
+            end = excerpt(agent.output.strip(), _EXCERPT, end=True)
             return "failed", f"{error}\n{end}".strip()
         result = self._phase("verify", verify, deadline, {}, (prompt, agent.output))
         failed = [step for step in result.steps if not step.success and not step.aborted]

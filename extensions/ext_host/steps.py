@@ -21,7 +21,7 @@ from ext_sdk.core.text import cut, suggest
 from ext_sdk.duration import Duration
 from ext_sdk.wire import RpcError
 
-from .commands import shell
+from .commands import excerpt, shell
 from .extension_process import ExtensionError
 from .files import HostError, Template, TemplateError, key_of, shown
 
@@ -318,7 +318,7 @@ class ExtensionStep:
         except ExtensionError as error:
             raise StepError(str(error)) from None
         if not isinstance(found, dict) or not isinstance(found.get("success"), bool):
-            raise StepError(f"expected a result with `success`, found {cut(repr(found), 80)}")
+            raise StepError(f"expected a result with `success`, found {excerpt(repr(found), 80)}")
         outputs = found.get("outputs")
         return StepResult(
             self.spec.phase,

@@ -32,7 +32,7 @@ from ext_sdk.polling import Deadline
 from ext_sdk.result import OperationFailed
 
 from .agents import TASK_FOLDER, NoAgent, agent_of
-from .commands import AgentResult, Commands
+from .commands import AgentResult, Commands, excerpt
 from .files import Document, FileError, HostError, McpServer, Problem, Reader, eval_of, select, shown
 from .runner import EvalRun, Event, RunOptions
 
@@ -636,21 +636,22 @@ def _grade_program(params: Mapping[str, object], attempt: Attempt) -> Iterator[s
     argv = [str(params["command"]), *_texts(params, "args")]
     failure, output = _run_grader(argv, attempt.output, params, attempt)
     if failure:
-        yield f"The program failed: {failure}" + (f"; its output: {cut(output.strip(), 500)}" if output.strip() else "")
+        text = excerpt(output.strip(), 500)
+        yield f"The program failed: {failure}" + (f"; its output: {text}" if text else "")
 
 
 def _grade_script(params: Mapping[str, object], attempt: Attempt) -> Iterator[str]:
     stdin = json.dumps(_context(attempt))
     failure, output = _run_grader([sys.executable, str(params["script"])], stdin, params, attempt)
     if failure:
-        yield f"The script failed: {failure}; its output: {cut(output.strip(), 500)}"
+        yield f"The script failed: {failure}; its output: {excerpt(output.strip(), 500)}"
         return
     try:
         answer = json.loads(output)
     except ValueError:
         answer = None
     if not isinstance(answer, dict):
-        yield f"The script did not print a JSON object with passed; its output: {cut(output.strip(), 500)}"
+        yield f"The script did not print a JSON object with passed; its output: {excerpt(output.strip(), 500)}"
     elif answer.get("passed") is not True:
         yield str(answer.get("message") or "The script did not pass")
 
@@ -677,7 +678,7 @@ def _grade_code(params: Mapping[str, object], attempt: Attempt) -> Iterator[str]
     stdin = json.dumps({**_context(attempt), "assertions": params["assertions"]})
     failure, output = _run_grader([sys.executable, "-I", "-W", "ignore", "-c", _ASSERT], stdin, params, attempt)
     if failure:
-        yield f"The assertions could not be evaluated: {failure}; output: {cut(output.strip(), 500)}"
+        yield f"The assertions could not be evaluated: {failure}; output: {excerpt(output.strip(), 500)}"
     else:
         yield from json.loads(output.rstrip().rpartition("\n")[2])
 

@@ -42,6 +42,7 @@ from ext_sdk.core.wire.frames import Frame, Overlong
 from ext_sdk.core.wire.framing import LineDecoder
 from ext_sdk.core.wire.jsonrpc import ErrorResponse, Notification, Request, Response, encode, parse
 
+from .commands import excerpt
 from .files import HostError
 from .waza_evals import EvalNotFound, Executors, find_evals, names_of, open_eval, problem_text, texts_of
 from .waza_evals import Request as RunRequest
@@ -338,7 +339,7 @@ def _progress(event: Event) -> Fields:
 
 
 def _log(level: str, message: str) -> Fields:
-    return {"level": level, "message": cut(message, LONGEST_TEXT)}
+    return {"level": level, "message": excerpt(message, LONGEST_TEXT)}
 
 
 def summary_of(result: Fields | None) -> Fields:
@@ -369,7 +370,7 @@ def _outcome_fields(outcome: Outcome, names: Sequence[str]) -> Fields:
         "durationMs": round(outcome.seconds * 1000),
     }
     if outcome.reason:
-        fields["error"] = cut(outcome.reason, LONGEST_TEXT)
+        fields["error"] = excerpt(outcome.reason, LONGEST_TEXT)
     if outcome.parts:
         below = ("trial", "graders") if names[0] == "id" else ("name",)
         fields[names[1]] = [_outcome_fields(part, below) for part in outcome.parts]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from ext_host.commands import KEPT_BYTES, Commands, shell
+from ext_host.commands import KEPT_BYTES, Commands, excerpt, shell
 from ext_host.files import HostError
 from ext_sdk.polling import Deadline
 from tests.support.process_tracker import ProcessTracker
@@ -107,3 +107,18 @@ def test_the_shell_is_that_of_the_user(monkeypatch: pytest.MonkeyPatch) -> None:
     assert shell() == "/bin/zsh"
     monkeypatch.delenv("SHELL")
     assert shell() == "/usr/bin/bash"
+
+
+@pytest.mark.parametrize("end", [False, True])
+def test_an_excerpt_has_no_part_of_a_secret(monkeypatch: pytest.MonkeyPatch, *, end: bool) -> None:
+    secret = "correct-horse-battery-staple"
+    monkeypatch.setenv("ADMIN_PASSWORD", secret)
+    parts = [secret[at : at + 5] for at in range(len(secret) - 4)]
+    for before in range(200):
+        text = f"{'.' * before}{secret}{'.' * (200 - before)}"
+        shown = excerpt(text, 100, end=end)
+        assert len(shown.rstrip("…")) <= 100
+        assert not any(part in shown for part in parts), shown
+    token = "ghp_" + "a1B2" * 9
+    assert "a1B2" not in excerpt(f"{'.' * 80}{token}", 100)  # by its format
+    assert excerpt(f"password={secret}", 100) == f"password={secret}"  # complete: reports replace it

@@ -175,6 +175,16 @@ def test_after_an_agent_that_fails_only_the_cleanup_follows(tasks: Tasks) -> Non
 # --- Limits ----------------------------------------------------------------------------------------------------------
 
 
+def test_the_reason_of_an_agent_that_failed_has_no_part_of_a_secret(
+    tasks: Tasks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ADMIN_PASSWORD", "correct-horse-battery-staple")
+    output = "correct-horse-battery-staple" + "." * 1990  # of which the last 2000 characters are shown
+    trial = tasks.trial("verify: [{x.ok: {}}]", agent=Recorder(output, "the agent failed: exit code 7"))
+    assert "staple" not in trial.reason
+    assert trial.reason.endswith("." * 1900)
+
+
 @pytest.mark.parametrize(
     ("spec", "steps"),
     [
