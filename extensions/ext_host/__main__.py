@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
-from ext_sdk.core import __version__, own_program
+from ext_sdk.core import __version__, own_program, unsupported_system
 
 from .files import FileError, HostError
 
@@ -441,6 +441,9 @@ def perform(runs: Sequence[EvalRun]) -> tuple[list[EvalResult], int]:
 def main(words: Sequence[str] | None = None) -> int:
     """Run a command line. Return its exit code."""
     words = list(sys.argv[1:] if words is None else words) or ["--help"]
+    if reason := unsupported_system():
+        _report(reason)
+        return EXIT_WRONG
     try:
         code = group.main(list(words), prog_name="ext-host", standalone_mode=False)
     except HostError as failure:

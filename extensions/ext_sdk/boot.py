@@ -12,11 +12,11 @@ import os
 import sys
 
 from ext_sdk.core.stdio import PeerGone, Stdio
-from ext_sdk.core.wire.errors import MessageError
-from ext_sdk.core.wire.json_codec import loads
+from ext_sdk.core.wire.errors import INTERNAL_ERROR, MessageError
+from ext_sdk.core.wire.json_codec import dumps, loads
 from ext_sdk.core.wire.jsonrpc import Request, parse
 
-from .core import gevals_spec
+from .core import gevals_spec, unsupported_system
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -113,6 +113,8 @@ def run(load: Callable[[], Definition], arguments: Sequence[str], prepared: str 
     Returns:
         The exit code.
     """
+    if reason := unsupported_system():
+        return _refuse(reason, arguments)
     if serving := _serving(arguments):
         return _run_protocol(load, serving, prepared, target)
     if _called_by_a_person(arguments):
@@ -128,6 +130,20 @@ def run(load: Callable[[], Definition], arguments: Sequence[str], prepared: str 
         return _serve(definition, stdio, GevalsAdapter, received, eof, answered=answered, target=target)
     except (PeerGone, KeyboardInterrupt):
         return 1  # nothing was started that needs a cleanup
+
+
+def _refuse(reason: str, arguments: Sequence[str]) -> int:
+    """Report on stderr, and to a host as the error of its first request, that nothing can run. Return the exit code."""
+    text = f"{os.path.basename(sys.argv[0])}: {reason}"  # noqa: PTH119
+    os.write(2, f"{text}\n".encode())
+    serving = _serving(arguments)
+    if serving.protocol == "mcp" if serving else not _called_by_a_person(arguments):
+        from contextlib import suppress
+
+        error = dumps({"code": INTERNAL_ERROR, "message": text})
+        with suppress(PeerGone):
+            _answer_first(Stdio.claim(), lambda _: error, member=b"error")
+    return USAGE_ERROR
 
 
 def _run_protocol(load: Callable[[], Definition], serving: Serving, prepared: str | None, target: str) -> int:
@@ -245,12 +261,17 @@ def _serve(
 
 
 def _answer_first(
-    stdio: Stdio, result_of: Callable[[Request], str | None], *, after_length: bool = False
+    stdio: Stdio,
+    result_of: Callable[[Request], str | None],
+    *,
+    after_length: bool = False,
+    member: bytes = b"result",
 ) -> tuple[bytes, bool, bool]:
     """Read the first message, and respond if it is a request whose result is prepared.
 
     Args:
         result_of: returns the result as JSON; None if the server must find out what the request is.
+        member: member of the response that gets the result.
         after_length: messages are frames after their length in four bytes; else they are lines.
 
     Returns:
@@ -271,7 +292,8 @@ def _answer_first(
         return received, eof, False
     if (result := result_of(request)) is None:
         return received, eof, False
-    response = b'{"jsonrpc":"2.0","id":' + id + b',"result":' + result.encode("utf-8", "backslashreplace") + b"}"
+    value = result.encode("utf-8", "backslashreplace")
+    response = b'{"jsonrpc":"2.0","id":%b,"%b":%b}' % (id, member, value)
     stdio.write(len(response).to_bytes(4, "big") + response if after_length else response + b"\n")
     return received, eof, True
 

@@ -13,9 +13,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import ext_sdk
-
-from . import prepare
+from ext_sdk.core import __version__, unsupported_system
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -190,8 +188,11 @@ def new(name: str, folder: Path) -> Path:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line `ext-sdk`, and return the exit code."""
+    if reason := unsupported_system():
+        print(f"ext-sdk: {reason}", file=sys.stderr)
+        return 2
     parser = argparse.ArgumentParser(prog="ext-sdk", description="Write and update extensions for evals.")
-    parser.add_argument("--version", action="version", version=f"ext-sdk {ext_sdk.__version__}")
+    parser.add_argument("--version", action="version", version=f"ext-sdk {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     create = commands.add_parser("new", help="write a package with an extension, its tests, manifest and README")
     create.add_argument("name", metavar="NAME", help="name of the extension, such as git; the folder is ext-NAME")
@@ -201,6 +202,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     update.add_argument("targets", nargs="+", metavar="PACKAGE.MODULE:NAME")
     chosen = parser.parse_args(arguments)
     if chosen.command == "prepare":
+        from . import prepare
+
         return prepare.main([*chosen.targets, *(["--check"] if chosen.check else [])])
     try:
         target = new(chosen.name, chosen.directory)

@@ -7,6 +7,7 @@ import sys
 
 from ext_recorder.cli.command_line import read, run_command
 from ext_recorder.cli.commands import COMMANDS
+from ext_sdk.core import unsupported_system
 
 from .errors import RecorderError
 
@@ -22,6 +23,8 @@ EXIT_NO_READER = 141  # 128 + SIGPIPE
 
 def main() -> int:
     """Run the command line of this process. Return its exit code."""
+    if reason := unsupported_system():
+        return _say(reason, EXIT_WRONG)
     try:
         return run(sys.argv[1:])
     except RecorderError as failure:

@@ -15,8 +15,10 @@ from __future__ import annotations
 
 import json
 import re
+import resource
 import signal
 import sys
+from contextlib import suppress
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,13 +32,8 @@ MOST_OTHERS = 4  # errors that are named next to the best match
 def main() -> None:
     """Serve one request; the argument is its time limit in seconds."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # ends with its parent, not before
-    if hasattr(signal, "setitimer"):
-        signal.setitimer(signal.ITIMER_REAL, float(sys.argv[1]))
-    try:
-        import resource
-    except ImportError:  # Windows; only the parent's time limit remains
-        pass
-    else:
+    signal.setitimer(signal.ITIMER_REAL, float(sys.argv[1]))
+    with suppress(ValueError):  # macOS has no limit of the address space: only those of time remain
         resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     header = json.loads(sys.stdin.buffer.readline())
     sys.path[:] = header["path"]

@@ -15,9 +15,11 @@ reaches RLIMIT_AS.
 from __future__ import annotations
 
 import re
+import resource
 import signal
 import struct
 import sys
+from contextlib import suppress
 
 MEMORY = 1 << 30  # bytes of address space; 64 million characters of text at 4 bytes, four times over
 REQUEST = struct.Struct("<III")
@@ -29,11 +31,7 @@ NOT_FOUND, FOUND, ERROR = range(3)
 def main() -> None:
     """Serve requests; the argument is the time limit of one in seconds."""
     limit = float(sys.argv[1])
-    try:
-        import resource
-    except ImportError:  # Windows; only the parent's time limit remains
-        pass
-    else:
+    with suppress(ValueError):  # macOS has no limit of the address space: only those of time remain
         resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # exits after its parent, not before
     read, write = sys.stdin.buffer.read, sys.stdout.buffer.write
@@ -70,8 +68,7 @@ def _text(data: bytes) -> str:
 
 
 def _alarm(seconds: float) -> None:
-    if hasattr(signal, "setitimer"):
-        signal.setitimer(signal.ITIMER_REAL, seconds)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from ext_recorder.cassette.paths import beside
 from ext_recorder.http.controller import recording, replaying
 from ext_recorder.messages.redaction import Redaction
-from ext_recorder.posix.child import exit_like, exit_status
+from ext_recorder.posix.child import exit_like, exit_status, has_exited
 from ext_recorder.posix.output import claim_standard_files, host_outlet, write_message
 from ext_recorder.posix.signals import Signals
 from ext_recorder.record.note_queue import Journal, NoteQueue, Report
@@ -105,8 +105,7 @@ def run(
         signals.catch_ignored()
         stderr = host_outlet(2)
         try:
-            # WNOWAIT: the exit status is read again at the end.
-            layer.wait_loaded(lambda: os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None)
+            layer.wait_loaded(lambda: has_exited(child.pid))
         except BaseException:
             child.send(signal.SIGKILL)  # it has not received any input yet
             os.waitpid(child.pid, 0)

@@ -26,6 +26,9 @@ PIPE_BYTES = 262_144
 # Exit codes of a shell for a command that cannot be executed, and for a command that does not exist.
 EXIT_NOT_EXECUTABLE = 126
 EXIT_NOT_FOUND = 127
+# Of waitid(2), for a Python without it.
+P_PID, WEXITED, WNOWAIT = 1, 4, getattr(os, "WNOWAIT", 0x20)
+SIGINFO_BYTES = 128  # at least the size of siginfo_t, which stays empty while the child runs
 
 
 class CommandError(RecorderError):
@@ -99,6 +102,19 @@ def spawn(command: Sequence[str]) -> Child:
     for fd in ours[:2]:
         enlarge(fd, PIPE_BYTES)
     return Child(pid, *ours)
+
+
+def has_exited(pid: int) -> bool:
+    """Return True if a child of this process has exited; its status can still be read."""
+    if hasattr(os, "waitid"):
+        return os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+    import ctypes  # Python has the call on macOS since 3.13
+
+    information = ctypes.create_string_buffer(SIGINFO_BYTES)
+    wait = ctypes.CDLL(None, use_errno=True).waitid
+    if wait(P_PID, ctypes.c_uint(pid), information, WEXITED | os.WNOHANG | WNOWAIT) != 0:
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+    return any(information.raw)
 
 
 def _explained(name: str, failure: OSError | ValueError) -> CommandError:

@@ -2,7 +2,8 @@
 
 A terminal sends Ctrl-C to the complete foreground group, so a child would get a forwarded Ctrl-C twice. Only the sender
 in the kernel's siginfo distinguishes the two cases, and Python only shows it for blocked signals. So at a terminal, and
-only there, SIGINT and SIGQUIT are blocked and polled every `TERMINAL_MS`.
+only there, SIGINT and SIGQUIT are blocked and polled every `TERMINAL_MS`. macOS does not show
+the sender: there, these two signals at a terminal count as those of the terminal.
 """
 
 from __future__ import annotations
@@ -83,8 +84,12 @@ class Signals:
                 yield number, False
         except BlockingIOError:
             pass
-        while self._asked and (info := signal.sigtimedwait(self._asked, 0)):
-            yield info.si_signo, info.si_code > 0  # above 0: from the kernel, so from the terminal
+        if hasattr(signal, "sigtimedwait"):
+            while self._asked and (info := signal.sigtimedwait(self._asked, 0)):
+                yield info.si_signo, info.si_code > 0  # above 0: from the kernel, so from the terminal
+        else:  # macOS does not report the sender; at a terminal it is most likely the terminal
+            for number in signal.sigpending().intersection(self._asked):
+                yield signal.sigwait((number,)), True
 
     def close(self) -> None:
         """Restore the default actions."""
@@ -101,7 +106,7 @@ def signal_name(number: int) -> str:
     try:
         return signal.Signals(number).name
     except ValueError:
-        return f"SIGRTMIN+{number - signal.SIGRTMIN}"
+        return f"SIGRTMIN+{number - int(getattr(signal, 'SIGRTMIN', 0))}"  # without it, every signal has a name
 
 
 def signal_number(name: str) -> int | None:

@@ -73,8 +73,8 @@ class Journal:
         """Begin again, empty: so many notes have been handed over."""
         if self._closed:
             return
-        if self.is_long:
-            with suppress(OSError, AttributeError):  # other systems keep the pages
+        if self.is_long and hasattr(mmap, "MADV_REMOVE"):  # other systems keep the pages
+            with suppress(OSError):
                 self._memory.madvise(mmap.MADV_REMOVE, _USUAL_BYTES, len(self._memory) - _USUAL_BYTES)
         self._generation = (self._generation + 1) & 0xFFFF_FFFF
         _START.pack_into(self._memory, 0, self._generation, count)

@@ -14,6 +14,7 @@ import marshal
 import os
 import select
 import signal
+import sys
 import time
 
 from ext_recorder.cassette.paths import hold_new
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 
 # Seconds for the child to end by itself after the recorder was killed, which closes the input of the child.
 CHILD_GRACE_S = 5.0
+CHILD_POLL_S = 0.05
 # During a busy session the writer process gets a tenth of a core, on an idle machine all of it. Kernels that group
 # processes by session (autogroup) share by group first: there it gets half.
 NICENESS = 10
@@ -67,13 +69,14 @@ def start(session: RecordingConfig, child: int) -> NoteQueue:
     if writer == 0:
         try:
             guard = NO_GUARD
-            if child != NO_PROCESS:  # a pidfd of Linux: readable after the child's exit, and used to kill it
-                with contextlib.suppress(OSError, AttributeError):
+            # A pidfd of Linux is readable after the exit of the child, and used to kill it.
+            if child != NO_PROCESS and hasattr(os, "pidfd_open"):
+                with contextlib.suppress(OSError):
                     guard = os.pidfd_open(child)
             detach_writer({batches, report_in, guard} | ({held} if held is not None else set()))
             outcome = _write(session, unpacked(batches, journal), held)
             if outcome is None:
-                _terminate_orphan(guard)
+                _terminate_orphan(child, guard)
             else:
                 with contextlib.suppress(BrokenPipeError):
                     os.write(report_in, marshal.dumps((outcome.ok, outcome.text, outcome.warning)))
@@ -87,15 +90,26 @@ def start(session: RecordingConfig, child: int) -> NoteQueue:
     return NoteQueue(writer, batches_in, report, session.partial, journal)
 
 
-def _terminate_orphan(guard: int) -> None:
-    """Kill the child of a recorder that was killed, because the host meant the child; it may first end by itself."""
-    if guard == NO_GUARD:
+def _terminate_orphan(child: int, guard: int) -> None:
+    """Kill the child of a recorder that was killed, because the host meant the child; it may first end by itself.
+
+    Args:
+        guard: its pidfd (Linux); NO_GUARD: it is found by its id, which is not used again within the grace period.
+    """
+    if child == NO_PROCESS:
         return
-    ended = select.poll()
-    ended.register(guard, select.POLLIN)
-    if not ended.poll(CHILD_GRACE_S * 1_000):
-        with contextlib.suppress(ProcessLookupError):
-            signal.pidfd_send_signal(guard, signal.SIGKILL)
+    with contextlib.suppress(OSError):  # it has ended
+        if guard != NO_GUARD and hasattr(signal, "pidfd_send_signal"):
+            ended = select.poll()
+            ended.register(guard, select.POLLIN)
+            if not ended.poll(CHILD_GRACE_S * 1_000):
+                signal.pidfd_send_signal(guard, signal.SIGKILL)
+            return
+        until = time.monotonic() + CHILD_GRACE_S
+        while time.monotonic() < until:
+            os.kill(child, 0)
+            time.sleep(CHILD_POLL_S)
+        os.kill(child, signal.SIGKILL)
 
 
 def detach_writer(keep: set[int], *, nice: bool = True) -> None:
@@ -110,9 +124,10 @@ def detach_writer(keep: set[int], *, nice: bool = True) -> None:
         signal.signal(number, signal.SIG_IGN)
     os.setsid()
     if nice:
-        with contextlib.suppress(OSError, AttributeError):  # forbidden by a sandbox, or not supported
+        with contextlib.suppress(OSError):  # forbidden by a sandbox
             os.nice(NICENESS)
-            os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
+            if sys.platform == "linux":
+                os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
     null = os.open(os.devnull, os.O_RDWR)
     for fd in range(3):
         os.dup2(null, fd)

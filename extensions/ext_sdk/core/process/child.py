@@ -33,6 +33,7 @@ _HINTS = {
     (errno.ENOMEM, "limits"): "the memory limit is too low to start it",
     (errno.EAGAIN, "exec"): "the limit of processes is reached; it counts all processes of this user",
     (errno.EAGAIN, "fork"): "the system's limit of processes is reached",
+    (errno.EINVAL, "limits"): "this system does not accept one of the limits; macOS has none for memory",
     (errno.EACCES, "cwd"): "the working directory may not be entered",
 }
 

@@ -41,9 +41,12 @@ def check_lines(host: Host) -> None:
 def running(pid: int) -> bool:
     """Return True if the process exists and has not ended (a zombie has)."""
     try:
+        os.kill(pid, 0)
         stat = Path(f"/proc/{pid}/stat").read_bytes()
-    except (FileNotFoundError, ProcessLookupError):
+    except ProcessLookupError:
         return False
+    except FileNotFoundError:  # it has ended meanwhile, or this system has no /proc
+        return not Path("/proc").exists()
     return stat.rpartition(b")")[2].split()[0] not in (b"Z", b"X")
 
 

@@ -31,7 +31,7 @@ from ext_recorder.cassette.yaml_scalars import holds
 from ext_recorder.errors import RecorderError, UsageError
 from ext_recorder.http.event_loop import READ, WRITE, EventLoop
 from ext_recorder.http.interaction import CONNECT, Body
-from ext_recorder.posix.child import EXIT_NOT_EXECUTABLE, EXIT_NOT_FOUND, CommandError
+from ext_recorder.posix.child import EXIT_NOT_EXECUTABLE, EXIT_NOT_FOUND, CommandError, has_exited
 from ext_recorder.posix.output import claim_standard_files, host_outlet, write_message
 from ext_recorder.posix.signals import Signals
 from ext_recorder.protocols.mcp import DIALECT
@@ -764,11 +764,6 @@ def wait_for_server(pid: int, target: Endpoint, is_over: Callable[[], bool]) -> 
             time.sleep(RETRY_S)
         else:
             return
-
-
-def has_exited(pid: int) -> bool:
-    """Return True if a process has exited; its status can still be read."""
-    return os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
 
 
 def stop_server(pid: int) -> int:
