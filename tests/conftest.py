@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.support.paths import ROOT
 from tests.support.ports import reserved_port
 
 if TYPE_CHECKING:
@@ -18,8 +19,19 @@ if TYPE_CHECKING:
     from tests.support.ports import NewPort
 
 
-def pytest_configure() -> None:
+MACOS = ROOT / "tests" / "support" / "systems" / "macos"
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add `--macos`."""
+    parser.addoption("--macos", action="store_true", help="hide from all child processes what only Linux has")
+
+
+def pytest_configure(config: pytest.Config) -> None:
     """Restore signals that shells (in the background) and `nohup` ignore: tests send them to programs."""
+    is_worker = hasattr(config, "workerinput")  # of xdist, a child process itself
+    if config.getoption("--macos") and (is_worker or not config.getoption("numprocesses", None)):
+        os.environ["PYTHONPATH"] = str(MACOS)
     if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
         signal.signal(signal.SIGHUP, signal.SIG_DFL)
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

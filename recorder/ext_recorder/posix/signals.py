@@ -89,7 +89,7 @@ class Signals:
                 yield info.si_signo, info.si_code > 0  # above 0: from the kernel, so from the terminal
         else:  # macOS does not report the sender; at a terminal it is most likely the terminal
             for number in signal.sigpending().intersection(self._asked):
-                yield signal.sigwait((number,)), True
+                yield int(signal.sigwait((number,))), True
 
     def close(self) -> None:
         """Restore the default actions."""

@@ -40,3 +40,27 @@ def test_signals_are_taken_once_and_do_not_end_the_process() -> None:
     done = subprocess.run([sys.executable, "-c", CATCH], capture_output=True, text=True, check=True)
     number = sorted((int(each), False) for each in (signal.SIGTERM, signal.SIGUSR1))
     assert done.stdout.splitlines() == [f"{number} []", "True"]
+
+
+FROM_TERMINAL = """
+import os, signal, sys
+from ext_recorder.posix.signals import FROM_TERMINAL, Signals
+if sys.argv[1:]:
+    del signal.sigtimedwait
+signals = Signals()
+signals.catch()
+signals._asked = FROM_TERMINAL
+signal.pthread_sigmask(signal.SIG_BLOCK, FROM_TERMINAL)
+assert not list(signals.take())
+os.kill(os.getpid(), signal.SIGINT)
+print(list(signals.take()), list(signals.take()))
+"""
+
+
+@pytest.mark.parametrize(("arguments", "is_from_terminal"), [((), False), (("macOS",), True)])
+def test_a_system_that_does_not_show_the_sender_counts_it_as_the_terminal(
+    arguments: tuple[str, ...], is_from_terminal: bool
+) -> None:
+    command = [sys.executable, "-c", FROM_TERMINAL, *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout == f"[({int(signal.SIGINT)}, {is_from_terminal})] []\n"

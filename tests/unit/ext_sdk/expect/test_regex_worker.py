@@ -44,6 +44,16 @@ def test_a_match_is_answered_by_the_places_of_its_groups(serve: Callable[[bytes]
     assert serve(request("(b)(x)?", "äb")) == struct.pack("<BI6i", 1, 3, 1, 2, 1, 2, -1, -1)
 
 
+def test_a_system_without_a_limit_of_memory_is_served(
+    serve: Callable[[bytes], bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:  # as macOS does
+        raise ValueError("current limit exceeds maximum limit")
+
+    monkeypatch.setattr(resource, "setrlimit", refuse)
+    assert serve(request("x", "ab")) == struct.pack("<BI", 0, 0)
+
+
 def test_no_match_is_answered_by_nothing(serve: Callable[[bytes], bytes]) -> None:
     assert serve(request("x", "ab")) == struct.pack("<BI", 0, 0)
 
