@@ -6,8 +6,9 @@ Submodules are imported as usual. Any other attribute runs the code after all, s
 from __future__ import annotations
 
 import sys
-import threading
+from contextlib import suppress
 from importlib import import_module
+from importlib._bootstrap import _DeadlockError, _ModuleLockManager  # type: ignore[attr-defined]
 from importlib.machinery import PathFinder
 from importlib.util import find_spec, module_from_spec
 from types import ModuleType
@@ -23,7 +24,6 @@ MODULES: dict[str, Mapping[str, str]] = {}
 # Names that `from MODULE import NAME` reads at once, but that are used rarely or never: in calls, annotations, or
 # isinstance().
 USED_LATER: set[tuple[str, str]] = set()
-_COMPLETING = threading.RLock()
 
 
 class Deferred(ModuleType):
@@ -51,6 +51,17 @@ class Deferred(ModuleType):
         return getattr(self, name)
 
 
+class Running(ModuleType):
+    """Module whose code runs in one thread; others wait for the names that it does not have yet."""
+
+    def __getattr__(self, name: str) -> object:
+        """Wait for the end of the code, except in the thread that runs it. Raises AttributeError."""
+        if not name.startswith("__"):
+            with suppress(_DeadlockError), _ModuleLockManager(self.__name__):
+                pass
+        return ModuleType.__getattribute__(self, name)
+
+
 class UsedLater(type):
     """Class that replaces a class or function of a module whose code has not run yet."""
 
@@ -64,7 +75,7 @@ class UsedLater(type):
     def __instancecheck__(cls, value: object) -> bool:
         """Return False until the code has run: a class that does not exist has no instances."""
         module = sys.modules[cls.module]
-        return not isinstance(module, Deferred) and isinstance(value, getattr(module, cls.__name__))
+        return not isinstance(module, Deferred | Running) and isinstance(value, getattr(module, cls.__name__))
 
     def __getitem__(cls, parameters: object) -> UsedLater:
         """Return the class for an annotation with parameters."""
@@ -107,13 +118,21 @@ def attach() -> None:
 
 
 def complete(name: str) -> None:
-    """Run the code of a module, unless it has run."""
-    with _COMPLETING:
+    """Run the code of a module, unless it has run; wait for a thread that runs it.
+
+    The lock is that of the import of this module: it is free of deadlocks with imports in other threads.
+    """
+    with _ModuleLockManager(name):
         module = sys.modules[name]
-        waiting, spec = isinstance(module, Deferred), module.__spec__
+        waiting, spec = type(module) is Deferred, module.__spec__
         if waiting and spec is not None and spec.loader is not None:
-            module.__class__ = ModuleType
-            spec.loader.exec_module(module)
+            module.__class__ = Running
+            spec._initializing = True  # type: ignore[attr-defined]  # noqa: SLF001  (`import` in other threads waits)
+            try:
+                spec.loader.exec_module(module)
+            finally:
+                spec._initializing = False  # type: ignore[attr-defined]  # noqa: SLF001
+                module.__class__ = ModuleType
 
 
 def undo(package: str) -> None:

@@ -297,7 +297,7 @@ def test_the_scribe_holds_none_of_the_hosts_files(cassette: Path) -> None:
     host = start(cassette, ECHO)
     host.write(b"one\n")
     host.read_line()
-    wait_for(partial_of(cassette))
+    wait_for(partial_of(cassette), b"one")  # so it has detached
     scribe = scribe_of(host)
     theirs = files_of(scribe)
     mine = {
