@@ -18,7 +18,7 @@ export PIP_USER := 0
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-with executable test-executable live kind-up kind-down bench lint format cassettes docs docs-check \
-	pictures coverage dist sizes sbom checksums release-notes check-release check-workflows clean distclean
+	site pictures coverage dist sizes sbom checksums release-notes check-release check-workflows clean distclean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -72,6 +72,9 @@ docs: $(STAMP)  ## generate manifests and reference pages from the code
 
 docs-check: $(STAMP)  ## fail if a generated file is out of date
 	$(BIN)/python -m docs.generate --check
+
+site: $(VENV)/site-tools  ## build the documentation site in build/site
+	$(BIN)/python -m docs.site
 
 pictures: $(VENV)/site-tools  ## make the pictures of docs/images from real runs (needs chromium)
 	$(BIN)/python -m docs.site.pictures

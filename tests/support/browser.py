@@ -26,7 +26,7 @@ _KEYS = {"Enter": 13, "Escape": 27, "ArrowDown": 40, "ArrowUp": 38, "ArrowLeft":
 
 
 class Browser:
-    """One browser with a tab for each page. A context manager.
+    """One browser with one tab, a new one for each page. A context manager.
 
     Args:
         profile: an empty folder.
@@ -52,7 +52,7 @@ class Browser:
         self.profile = profile
         self._buffer = b""
         self._number = 0
-        self._session = ""
+        self._session = self._target = ""
         self._loaded = False
         self.requests: list[str] = []
         self.problems: list[str] = []
@@ -81,18 +81,27 @@ class Browser:
         result: dict[str, Any] = answer["result"]
         return result
 
-    def open(self, page: Path, fragment: str = "", *, width: int = 1440, height: int = 900, dark: bool = False) -> None:
-        """Load a page in a new tab, and wait until all of it has been read."""
+    def open(
+        self, page: Path | str, fragment: str = "", *, width: int = 1440, height: int = 900, dark: bool = False
+    ) -> None:
+        """Load a page, a file or an address, in a new tab, and wait until all of it has been read."""
         self._session = ""
-        target = self.send("Target.createTarget", url="about:blank")["targetId"]
-        self._session = self.send("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
+        if self._target:
+            self.send("Target.closeTarget", targetId=self._target)
+        self._target = self.send("Target.createTarget", url="about:blank")["targetId"]
+        self._session = self.send("Target.attachToTarget", targetId=self._target, flatten=True)["sessionId"]
         for domain in ("Page", "Runtime", "Network", "Log"):
             self.send(f"{domain}.enable")
         self.send("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False)
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         self.send("Emulation.setEmulatedMedia", features=[scheme])
+        address = page if isinstance(page, str) else f"file://{page}"
+        self.load(address + (f"#{fragment}" if fragment else ""))
+
+    def load(self, address: str) -> None:
+        """Load an address in the same tab, and wait until all of it has been read."""
         self._loaded = False
-        self.send("Page.navigate", url=f"file://{page}" + (f"#{fragment}" if fragment else ""))
+        self.send("Page.navigate", url=address)
         while not self._loaded:
             self._receive()
 

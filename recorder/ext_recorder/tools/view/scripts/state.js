@@ -52,6 +52,7 @@ const ADDRESS_EVERY = 300; // ms
 let addressTime = -ADDRESS_EVERY;
 let addressTimer = 0;
 function writeAddress() {
+  if (parent !== window) return; // in a frame, a new address would scroll the page around it
   clearTimeout(addressTimer);
   const wait = addressTime + ADDRESS_EVERY - performance.now();
   if (wait > 0) {
