@@ -6,8 +6,9 @@ The pages of docs/ are Markdown for GitHub. They are copied to FOLDER/site-pages
 - a code block that names its file has the name as its title;
 - below `<!-- viewer: NAME -->`, the picture is replaced by the page of `ext-recorder view` itself.
 
-Zensical makes FOLDER/site of them, and refuses links that lead nowhere. Each page then gets a content security policy
-that allows nothing from elsewhere, and no script but those of the site. SITE_URL is the address where the site is
+Zensical makes FOLDER/site of them, and refuses links that lead nowhere. Each page then gets titles in the cells of wide
+tables, for phones, and a content security policy that allows nothing from elsewhere, and no script but those of the
+site. SITE_URL is the address where the site is
 published, for its page for addresses that do not exist.
 """
 
@@ -15,6 +16,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import itertools
 import json
 import os
 import posixpath
@@ -31,10 +33,11 @@ from .recordings import record_eval, view
 
 ROOT = Path(__file__).resolve().parents[2]
 HERE = Path(__file__).parent
-# Pages outside of docs/, and what stands for them on the site.
-OTHER_PAGES = {"README.md": "index.md", "CHANGELOG.md": "changelog.md"}
+# Pages outside of docs/.
+OTHER_PAGES = {"README.md": "quick-start.md", "CHANGELOG.md": "changelog.md"}
 CASSETTE = "cassettes/mcp/time.yaml"
 LARGEST_COPY = 64_000  # bytes
+VISIBLE = re.compile(r"(?<=/)\.")  # the generator leaves out files whose names begin with a dot
 LANGUAGES = {
     ".py": "python",
     ".yaml": "yaml",
@@ -80,14 +83,17 @@ class Pages:
     def add_all(self) -> list[str]:
         """Write all pages. Return the paths of those that a reader finds in the navigation."""
         sources = {f"docs/{name}": name for name in page_names(self.repository / "docs")}
-        sources |= {name: page for name, page in OTHER_PAGES.items() if page not in sources.values()}
+        sources |= OTHER_PAGES
         for source, page in sources.items():
             try:
                 text = self.prepared((self.repository / source).read_text(), source, page)
             except FileNotFoundError as error:
                 raise FileNotFoundError(f"{source}: {error}") from error
-            # The changelog names everything, so that it would be found before the page of a thing.
-            self._write(page, UNLISTED + text if page == "changelog.md" else text)
+            if page == "quick-start.md":  # README begins with what the start page says, too
+                text = re.sub(r"\A(?s:.*?)(?=^## )", "# Quick start\n\n", text, count=1, flags=re.MULTILINE)
+            elif page == "changelog.md":  # it names everything, so that it would be found before the page of a thing
+                text = UNLISTED + text
+            self._write(page, text)
         return list(sources.values())
 
     def prepared(self, text: str, source: str, page: str) -> str:
@@ -110,9 +116,7 @@ class Pages:
                 return match[0]
             path = posixpath.normpath(posixpath.join(posixpath.dirname(source), match["target"]))
             target = posixpath.relpath(self.site_path(path), posixpath.dirname(page) or ".")
-            # The start page of the site is another one than README, with other headings.
-            anchor = "" if path == "README.md" else match["anchor"] or ""
-            return f"]({target}{anchor})"
+            return f"]({target}{match['anchor'] or ''})"
 
         return TOKEN.sub(token, text)
 
@@ -140,7 +144,7 @@ class Pages:
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(source, target)
             return f"files/{path}"
-        page = f"files/{path}.md"
+        page = f"files/{VISIBLE.sub('dot-', path)}.md"
         if page not in self.copied:
             self.copied.add(page)
             language = LANGUAGES.get(source.suffix, "text")
@@ -196,6 +200,22 @@ def navigation(pages: list[str]) -> dict[str, list[str]]:
     return {title: section for title, section in existing.items() if section}
 
 
+def with_labels(page: str) -> str:
+    """Return an HTML page whose tables of four and more columns have the title of its column in each cell.
+
+    On a phone, a row of such a table is a list: see site.css.
+    """
+
+    def table(match: re.Match[str]) -> str:
+        titles = re.findall(r"<th[^>]*>(.*?)</th>", match[0])
+        if len(titles) < 4:
+            return match[0]
+        numbers = itertools.count()
+        return re.sub(r"<td(?=[ >])", lambda _: f'<td data-title="{titles[next(numbers) % len(titles)]}"', match[0])
+
+    return re.sub(r"<table>.*?</table>", table, page, flags=re.DOTALL)
+
+
 def with_policy(page: str) -> str:
     """Return an HTML page with its content security policy: of scripts in the page, only those that it has now."""
     scripts = re.findall(r"<script(?![^>]*\b(?:src|type)=)[^>]*>(.*?)</script>", page, re.DOTALL)
@@ -239,7 +259,7 @@ def generate(folder: Path) -> None:
     subprocess.run([sys.executable, "-m", "zensical", "build", "--strict", "--clean"], cwd=folder, check=True)
     for page in (folder / "site").rglob("*.html"):
         if page.parent.name != "recordings":  # these have a policy of their own
-            page.write_text(with_policy(page.read_text()))
+            page.write_text(with_policy(with_labels(page.read_text())))
 
 
 def main() -> int:

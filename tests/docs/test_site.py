@@ -127,7 +127,7 @@ def test_a_link_that_leads_nowhere_fails_the_build(
     tmp_path: Path, text: str, problem: str, capfd: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "docs" / "images").mkdir(parents=True)
-    (tmp_path / "README.md").write_text("# Readme\n")
+    (tmp_path / "README.md").write_text("# Readme\n\n## Install\n")
     (tmp_path / "CHANGELOG.md").write_text("# Changelog\n")
     (tmp_path / "docs" / "index.md").write_text(f"# Start\n\n{text}\n")
     with pytest.raises((subprocess.CalledProcessError, FileNotFoundError)) as raised:
@@ -275,6 +275,32 @@ def test_the_embedded_recordings_can_be_clicked_through(address: str, browser: B
         browser.wait(f"{inside}.querySelector('#detail').checkVisibility()")
         assert text.split("/")[0] in browser.run(f"{inside}.querySelector('#title').textContent")
     assert browser.problems == []
+
+
+@needs_generator
+@needs_browser
+def test_the_copy_button_of_a_session_copies_the_commands(address: str, browser: Browser) -> None:
+    browser.open(f"{address}/recorder.html")
+    block = (
+        "[...document.querySelectorAll('.highlight')].find((e) => e.textContent.startsWith('$ ext-recorder verify'))"
+    )
+    browser.run(f"{block}.id = 'session'")
+    browser.run("document.execCommand = () => { window.copied = document.activeElement.value; return true; }")
+    browser.click("#session button")
+    browser.wait("window.copied")
+    lines = browser.run("copied").split("\n")
+    assert lines[0].startswith("ext-recorder verify")
+    assert all(line.split()[0] in ("ext-recorder", "sed") for line in lines if line)
+
+
+@pytest.mark.parametrize(("width", "title"), [(390, '"description"'), (1440, "none")])
+@needs_generator
+@needs_browser
+def test_a_row_of_a_wide_table_is_a_list_on_a_phone(address: str, browser: Browser, width: int, title: str) -> None:
+    browser.open(f"{address}/reference/ext-http.html", width=width, height=844)
+    cell = "document.querySelector('td[data-title=description]')"
+    style = browser.run(f"getComputedStyle({cell}, '::before').content")
+    assert style in {title, "attr(data-title)" if width == 390 else "none"}
 
 
 @needs_generator
