@@ -72,7 +72,10 @@ class ArgumentTypes:
             return f"map of {_inner(self.text(kind.value_type))}"
         if isinstance(kind, inspect.LiteralType):
             return _or(
-                [f"`{json.dumps(value)}`" if not isinstance(value, str) else f"`{value}`" for value in kind.values]
+                [
+                    f"`{value}`" if isinstance(value, str) and value else f"`{json.dumps(value)}`"
+                    for value in kind.values
+                ]
             )
         return self._plain(kind)
 

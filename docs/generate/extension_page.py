@@ -6,6 +6,7 @@ Causes of failures and further examples are not in the code: they are in `shell_
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 import yaml
@@ -207,8 +208,9 @@ def table(
 
 
 def escaped(text: str) -> str:
-    """Return a text as a cell of a table."""
-    return text.replace("|", "\\|").replace("\n", " ").replace("<", "&lt;")
+    """Return a text as a cell of a table; outside of code, `**` and `__` are not emphasis."""
+    cell = text.replace("|", "\\|").replace("\n", " ").replace("<", "&lt;")
+    return re.sub(r"(`[^`]*`)|([*_])(?=\2)|(?<=([*_]))\3", lambda match: match[1] or f"\\{match[0]}", cell)
 
 
 def first_sentence(text: str) -> str:

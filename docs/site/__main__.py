@@ -15,6 +15,7 @@ published, for its page for addresses that do not exist.
 from __future__ import annotations
 
 import base64
+import fnmatch
 import hashlib
 import itertools
 import json
@@ -194,10 +195,12 @@ def embedded(name: str) -> str:
 def navigation(pages: list[str]) -> dict[str, list[str]]:
     """Return the sections of nav.toml with the pages that exist, and a section for those that it does not name."""
     sections: dict[str, list[str]] = tomllib.loads((HERE / "nav.toml").read_text())
-    named = {page for section in sections.values() for page in section}
-    sections["More"] = [page for page in pages if page not in named]
-    existing = {title: [page for page in section if page in pages] for title, section in sections.items()}
-    return {title: section for title, section in existing.items() if section}
+    found = {
+        title: [page for name in names for page in fnmatch.filter(pages, name)] for title, names in sections.items()
+    }
+    named = {page for names in found.values() for page in names}
+    found["More"] = [page for page in pages if page not in named]
+    return {title: names for title, names in found.items() if names}
 
 
 def with_labels(page: str) -> str:

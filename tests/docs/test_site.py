@@ -180,6 +180,16 @@ def test_blocks_are_highlighted_and_named_after_their_files(site: Path) -> None:
 
 
 @needs_generator
+def test_no_markup_is_shown_as_text(site: Path) -> None:
+    for path in site.rglob("*.html"):
+        article = re.search(r"<article.*?</article>", path.read_text(), re.DOTALL)
+        if article:
+            text = re.sub(r"<(pre|code|script)\b.*?</\1>|<[^>]*>", "", article[0], flags=re.DOTALL)
+            shown = re.findall(r"\]\(.*|.*`.*|^[ \t]*\|.*|^#+ .*|<!--.*", html.unescape(text), re.MULTILINE)
+            assert shown == [], path
+
+
+@needs_generator
 def test_files_of_the_repository_are_pages_of_the_site(site: Path) -> None:
     folder = Addresses((site / "files/docs/examples/booking/index.html").read_text())
     assert "eval.yaml.html" in folder.links
