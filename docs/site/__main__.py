@@ -35,10 +35,10 @@ from .recordings import record_eval, view
 ROOT = Path(__file__).resolve().parents[2]
 HERE = Path(__file__).parent
 # Pages outside of docs/.
-OTHER_PAGES = {"README.md": "quick-start.md", "CHANGELOG.md": "changelog.md"}
+OTHER_PAGES = {"README.md": "quick-start.md", "CHANGELOG.md": "changelog.md", "SECURITY.md": "vulnerabilities.md"}
 CASSETTE = "cassettes/mcp/time.yaml"
 LARGEST_COPY = 64_000  # bytes
-VISIBLE = re.compile(r"(?<=/)\.")  # the generator leaves out files whose names begin with a dot
+VISIBLE = re.compile(r"(?<![^/])\.")  # the generator leaves out files whose names begin with a dot
 LANGUAGES = {
     ".py": "python",
     ".yaml": "yaml",
@@ -58,7 +58,8 @@ TOKEN = re.compile(
     r"|(?P<inline>(?<!`)(?P<ticks>`+)(?!`).*?(?<!`)(?P=ticks)(?!`))"
     r"|<!-- viewer: (?P<viewer>\S+) -->\n.*\n"
     r"|(?P<comment><!--.*?-->)"
-    r"|\]\((?P<target>[^)#\s]*)(?P<anchor>#[^)\s]*)?\)",
+    r"|\]\((?P<target>[^)#\s]*)(?P<anchor>#[^)\s]*)?\)"
+    r"|(?P<attribute> (?:src|srcset)=)\"(?P<image>[^\":]+)\"",
     re.MULTILINE,
 )
 POLICY = (
@@ -113,11 +114,12 @@ class Pages:
                 return embedded(match["viewer"])
             if match["comment"]:
                 return ""
-            if match["inline"] or not match["target"] or re.match(r"\w+:", match["target"]):
+            link = match["target"] or match["image"]
+            if match["inline"] or not link or re.match(r"\w+:", link):
                 return match[0]
-            path = posixpath.normpath(posixpath.join(posixpath.dirname(source), match["target"]))
+            path = posixpath.normpath(posixpath.join(posixpath.dirname(source), link))
             target = posixpath.relpath(self.site_path(path), posixpath.dirname(page) or ".")
-            return f"]({target}{match['anchor'] or ''})"
+            return f'{match["attribute"]}"{target}"' if match["image"] else f"]({target}{match['anchor'] or ''})"
 
         return TOKEN.sub(token, text)
 
@@ -193,28 +195,36 @@ def embedded(name: str) -> str:
 
 
 def navigation(pages: list[str]) -> dict[str, list[str]]:
-    """Return the sections of nav.toml with the pages that exist, and a section for those that it does not name."""
+    """Return the sections of nav.toml with the pages that exist.
+
+    Raises:
+        LookupError: a page is in no section.
+    """
     sections: dict[str, list[str]] = tomllib.loads((HERE / "nav.toml").read_text())
     found = {
         title: [page for name in names for page in fnmatch.filter(pages, name)] for title, names in sections.items()
     }
-    named = {page for names in found.values() for page in names}
-    found["More"] = [page for page in pages if page not in named]
+    if unlisted := set(pages).difference(*found.values()):
+        raise LookupError(
+            f"pages are not in the navigation: {', '.join(sorted(unlisted))}; add them to docs/site/nav.toml"
+        )
     return {title: names for title, names in found.items() if names}
 
 
 def with_labels(page: str) -> str:
-    """Return an HTML page whose tables of four and more columns have the title of its column in each cell.
+    """Return an HTML page whose tables can be read on a phone: see site.css.
 
-    On a phone, a row of such a table is a list: see site.css.
+    Short names in cells are not broken into lines. Tables of four and more columns have the title of its column in
+    each cell, for rows that are lists.
     """
 
     def table(match: re.Match[str]) -> str:
         titles = re.findall(r"<th[^>]*>(.*?)</th>", match[0])
+        text = re.sub(r"<code>(?=[^<\s]{1,18}</code>)", '<code class="name">', match[0])
         if len(titles) < 4:
-            return match[0]
+            return text
         numbers = itertools.count()
-        return re.sub(r"<td(?=[ >])", lambda _: f'<td data-title="{titles[next(numbers) % len(titles)]}"', match[0])
+        return re.sub(r"<td(?=[ >])", lambda _: f'<td data-title="{titles[next(numbers) % len(titles)]}"', text)
 
     return re.sub(r"<table>.*?</table>", table, page, flags=re.DOTALL)
 
@@ -273,7 +283,7 @@ def main() -> int:
         prepare(ROOT, folder)
         add_recordings(folder)
         generate(folder)
-    except (subprocess.CalledProcessError, FileNotFoundError) as error:
+    except (subprocess.CalledProcessError, FileNotFoundError, LookupError) as error:
         print(f"could not build {folder / 'site'}: {error}", file=sys.stderr)
         return 1
     print(folder / "site" / "index.html")

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import fcntl
+import fnmatch
 import functools
 import html
 import importlib.util
+import itertools
 import re
 import subprocess
 import sys
 import threading
+import tomllib
 from html.parser import HTMLParser
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -18,7 +21,7 @@ from urllib.parse import unquote, urljoin, urlsplit
 
 import pytest
 
-from docs.site.__main__ import generate, navigation, page_names, prepare
+from docs.site.__main__ import OTHER_PAGES, generate, navigation, page_names, prepare
 from tests.docs.pages import ROOT
 from tests.support.browser import CHROMIUM, Browser
 
@@ -110,7 +113,19 @@ def build(repository: Path, folder: Path) -> None:
 
 
 def test_every_page_of_the_documentation_is_in_the_navigation() -> None:
-    assert navigation(page_names(ROOT / "docs")).get("More", []) == []
+    pages = [*page_names(ROOT / "docs"), *OTHER_PAGES.values()]
+    assert sorted(itertools.chain(*navigation(pages).values())) == sorted(pages)
+
+
+def test_the_navigation_names_no_page_that_does_not_exist() -> None:
+    pages = [*page_names(ROOT / "docs"), *OTHER_PAGES.values()]
+    named = itertools.chain(*tomllib.loads((ROOT / "docs" / "site" / "nav.toml").read_text()).values())
+    assert [name for name in named if not fnmatch.filter(pages, name)] == []
+
+
+def test_a_page_that_is_not_in_the_navigation_fails_the_build() -> None:
+    with pytest.raises(LookupError, match=r"not in the navigation: new\.md; add"):
+        navigation(["index.md", "new.md"])
 
 
 @pytest.mark.parametrize(
@@ -129,6 +144,7 @@ def test_a_link_that_leads_nowhere_fails_the_build(
     (tmp_path / "docs" / "images").mkdir(parents=True)
     (tmp_path / "README.md").write_text("# Readme\n\n## Install\n")
     (tmp_path / "CHANGELOG.md").write_text("# Changelog\n")
+    (tmp_path / "SECURITY.md").write_text("# Security policy\n")
     (tmp_path / "docs" / "index.md").write_text(f"# Start\n\n{text}\n")
     with pytest.raises((subprocess.CalledProcessError, FileNotFoundError)) as raised:
         build(tmp_path, tmp_path / "build")
@@ -213,7 +229,9 @@ def test_no_page_is_wider_than_a_phone_or_reports_a_problem(site: Path, address:
                     && (/auto|scroll|hidden/.test(getComputedStyle(e).overflowX) || scrolls(e.parentElement));
                 return [...document.querySelectorAll('article *')]
                     .filter((e) => e.getBoundingClientRect().right > innerWidth && !scrolls(e))
-                    .map((e) => e.outerHTML.slice(0, 100)).concat(
+                    .concat([...document.querySelectorAll('.md-typeset__table table')]
+                        .filter((e) => e.getBoundingClientRect().right > innerWidth))
+                    .map((e) => e.outerHTML.slice(0, 300)).concat(
                         document.documentElement.scrollWidth > innerWidth ? ['the page'] : []);
             })()"""
         )
@@ -239,9 +257,10 @@ def test_the_search_finds_an_operation_and_an_option(
     browser.click(".md-search__button")
     browser.wait("document.activeElement.shadowRoot?.activeElement?.tagName === 'INPUT'")
     browser.press(*words)
-    browser.wait(f"({SEARCH_RESULTS}).length > 0")
+    browser.wait(f"({SEARCH_RESULTS}).some(([text, url]) => text.startsWith('{title}\\n') && url.includes('{page}'))")
+    # Results are replaced while they are typed; those of the complete words are on the first page.
     found: list[list[str]] = browser.run(SEARCH_RESULTS)
-    assert any(text.split("\n")[0] == title and urlsplit(url).path == page for text, url in found[:5]), found[:5]
+    assert any(text.split("\n")[0] == title and urlsplit(url).path == page for text, url in found[:10]), found
     assert not any("/files/" in url for _, url in found)
 
 
