@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from ext_sdk.core.process.output import Sink
     from ext_sdk.polling import Deadline
 
-    from .files import McpServer
+    from .files import AgentFile, McpServer
 
 PROTOCOL_VERSION = 1
 START_SECONDS = 120.0  # for a response before the prompt: many agents download packages or start MCP servers first
@@ -75,16 +75,22 @@ class AcpAgent:
         servers: MCP servers that it gets.
         permissions: response to its requests for permission: `allow`, `deny`, or `mcp`: as mcpchecker, only tools that
             the configuration of the servers allows.
-        name: for reports; default: the command.
+        file: agent file that has the command, and maybe a name for reports; default: the command.
     """
 
     def __init__(
-        self, command: Sequence[str], *, servers: Sequence[McpServer] = (), permissions: str = "allow", name: str = ""
+        self,
+        command: Sequence[str],
+        *,
+        servers: Sequence[McpServer] = (),
+        permissions: str = "allow",
+        file: AgentFile | None = None,
     ) -> None:
         self.command = list(command)
         self.servers = list(servers)
         self.permissions = permissions
-        self.name = name or excerpt(shlex.join(command), NAME_LENGTH)
+        self.file = file
+        self.name = (file.name if file else "") or excerpt(shlex.join(command), NAME_LENGTH)
 
     def check(self) -> str:
         if not find_spec("acp"):

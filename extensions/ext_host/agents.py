@@ -238,7 +238,7 @@ def _agent_of_file(file: AgentFile, servers: Sequence[McpServer], permissions: s
     if file.acp:  # before the others, as in mcpchecker
         from .acp_agent import AcpAgent
 
-        return AcpAgent(file.acp, servers=servers, permissions=permissions or _default(servers), name=file.name)
+        return AcpAgent(file.acp, servers=servers, permissions=permissions or _default(servers), file=file)
     if not file.run_prompt:
         which = f"builtin {file.builtin}"
         raise HostError(f"{file.path}: the agent ({which}) is run by mcpchecker only; choose another with --agent")

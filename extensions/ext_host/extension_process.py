@@ -315,7 +315,8 @@ class Extensions:
         path = Path(os.path.normpath(path))  # as text, like Go: a missing folder before `..` does not matter
         if not os.access(path, os.X_OK) or path.is_dir():
             reason = "it is not executable" if path.is_file() else "no such file"
-            raise HostError(f"extension {name}: cannot run its package {path}: {reason}")
+            remedy = f"install it there, or name its program with `--extension {name}=COMMAND`"
+            raise HostError(f"extension {name}: cannot run its package {path}: {reason}; {remedy}")
         return [str(path)]
 
     def values(self, extension: ExtensionSpec) -> tuple[dict[str, str], Mapping[str, object] | None]:
@@ -324,7 +325,9 @@ class Extensions:
             env = {key: _filled(value, self._environ) for key, value in extension.env.items()}
             config = _filled(extension.config, self._environ)
         except TemplateError as error:
-            raise HostError(f"extension {extension.name}: {error}") from None
+            raise HostError(
+                f"extension {extension.name}: {error}; set it, or write a value without a template"
+            ) from None
         return cast("dict[str, str]", env), cast("Mapping[str, object] | None", config)
 
     def get(self, name: str, deadline: Deadline) -> Extension:

@@ -104,12 +104,14 @@ class Changes:
     Attributes:
         proposals: those that can be applied; deletions first, because a folder may replace a file.
         refused: path and reason of those that cannot.
-        outside: paths that the patterns do not include.
+        outside: paths that the patterns do not include, or that they exclude; a folder ends with `/`.
+        direct: paths that changed in the workspace itself, and not in the copy.
     """
 
     proposals: list[Change]
     refused: list[tuple[str, str]]
     outside: list[str]
+    direct: list[str]
 
 
 class WorkspaceCopy:
@@ -167,15 +169,18 @@ class WorkspaceCopy:
         proposals: list[Change] = []
         refused: list[tuple[str, str]] = []
         outside: list[str] = []
+        direct: list[str] = []
         found = {
             path: _signature(entry.stat(follow_symlinks=False))
-            for path, entry in self._walk(self.target)
+            for path, entry in self._walk(self.target, outside)
             if not entry.is_dir(follow_symlinks=False)
         }
         for path in sorted(found.keys() | self._files.keys(), key=lambda path: (path in found, path)):
             before, copied = self._files.get(path, ((), ()))
             racy = bool(copied) and stat.S_ISREG(copied[0]) and copied[-1] / 1e9 >= self._began
             if found.get(path) == copied and not racy:
+                if _signature_at(self.source / path) != before:
+                    direct.append(path)
                 continue
             try:
                 change = self._change(path, before, exists=path in found)
@@ -186,7 +191,7 @@ class WorkspaceCopy:
                 outside.append(path)
             elif change:
                 proposals.append(change)
-        return Changes(proposals, refused, outside)
+        return Changes(proposals, refused, outside, direct)
 
     def apply(self, change: Change, content: str | None = None) -> None:
         """Write a change to the workspace.
@@ -228,8 +233,12 @@ class WorkspaceCopy:
         except OSError as error:
             raise ChangeRefused(f"{error.strerror or error}: {error.filename or target}; not written") from None
 
-    def _walk(self, root: Path) -> Iterator[tuple[str, os.DirEntry[str]]]:
-        """Yield folders, regular files and symbolic links below a folder that the patterns do not exclude."""
+    def _walk(self, root: Path, excluded: list[str] | None = None) -> Iterator[tuple[str, os.DirEntry[str]]]:
+        """Yield folders, regular files and symbolic links below a folder that the patterns do not exclude.
+
+        Args:
+            excluded: receives the paths that they exclude; a folder ends with `/`.
+        """
         folders = [""]
         count = 0
         while folders:
@@ -247,6 +256,8 @@ class WorkspaceCopy:
                 is_folder = entry.is_dir(follow_symlinks=False)
                 known = is_folder or entry.is_symlink() or entry.is_file(follow_symlinks=False)
                 if not known or self._patterns.excluded(path, folder=is_folder):
+                    if known and excluded is not None:
+                        excluded.append(f"{path}/" if is_folder else path)
                     continue
                 count += 1
                 if count > MOST_FILES:
@@ -267,8 +278,9 @@ class WorkspaceCopy:
         with suppress(OSError):
             if before == _signature(target.lstat()) and exists and _digest(target) == _digest(copied):
                 return None
-        if (_signature(target.lstat()) if _mode(target) else ()) != before:
-            raise ChangeRefused("the file has changed in the workspace since it was copied")
+        if _signature_at(target) != before:
+            remedy = "if the command has changed it there, let it use relative paths"
+            raise ChangeRefused(f"the file has changed in the workspace since it was copied; {remedy}")
         operation = "delete" if not exists else "modify" if before else "create"
         try:
             old, new = _content(target), _content(copied)
@@ -293,6 +305,11 @@ class WorkspaceCopy:
 
 def _signature(status: os.stat_result) -> Signature:
     return (status.st_mode, status.st_size, status.st_ino, status.st_ctime_ns, status.st_mtime_ns)
+
+
+def _signature_at(path: Path) -> Signature:
+    """Return the signature of a file; () if it does not exist."""
+    return _signature(path.lstat()) if _mode(path) else ()
 
 
 def _mode(path: Path) -> str:

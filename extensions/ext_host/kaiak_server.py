@@ -242,7 +242,7 @@ class Fix:
         self._copied = self._folder / (self._workspace.name or "workspace")
         self._deadline = Deadline(call.request.options.max_processing_time or server.options.max_time, self._stopped)
         self._copy: WorkspaceCopy | None = None
-        self._changes = Changes([], [], [])
+        self._changes = Changes([], [], [], [])
 
     def cancel(self, reason: str) -> None:
         """End it: stop the command, and propose no further change."""
@@ -409,9 +409,11 @@ class Fix:
         changes = self._changes
         for path, reason in changes.refused:
             self._failed_file(path, reason)
-        if changes.outside:
-            listed = ", ".join(changes.outside[:10])
-            self._system(f"changes outside of include_patterns are discarded: {cut(listed, 500)}", "warning")
+        discarded = "discarded by include_patterns or exclude_patterns: {}"
+        direct = "changed in the workspace, not in the copy: {}; if the command did this, let it use relative paths"
+        for text, paths in ((discarded, changes.outside), (direct, changes.direct)):
+            if paths:
+                self._system(text.format(cut(", ".join(paths[:10]), 500)), "warning")
         failed: list[Members] = [{"file_path": path, "details": reason} for path, reason in changes.refused]
         counts = {"applied": 0, "denied": 0, "failed": len(failed)}
         total = len(changes.proposals)

@@ -233,7 +233,9 @@ class Checker:
             applies, text, holds = _LIMITS[name]
             limit = rules[name]
             if isinstance(limit, (int, float)) and applies(value) and not holds(value, limit):
-                yield Problem(at, f"expected {text.format(limit)}, found {_quoted(value)}", name)
+                expected = text.format(limit)
+                expected = expected[:-1] if limit == 1 and expected.endswith("s") else expected
+                yield Problem(at, f"expected {expected}, found {_quoted(value)}", name)
         if "not" in rules and not any(True for _ in self.problems(value, at, rules["not"])):
             yield Problem(at, f"this value is not allowed: {_quoted(value)}", "not")
 

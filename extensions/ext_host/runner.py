@@ -31,7 +31,7 @@ from ext_sdk.polling import Deadline
 from .agents import TASK_FOLDER, Agent, FileAgent, NoAgent, agent_of_eval
 from .commands import AgentResult, Commands, excerpt
 from .extension_process import Extensions
-from .files import ExtensionSpec, HostError, Problem, select
+from .files import AgentFile, ExtensionSpec, HostError, Problem, select
 from .steps import Random, StepContext, StepError, StepResult, fill_prompt, parse_steps, unsupported
 
 if TYPE_CHECKING:
@@ -296,11 +296,12 @@ class EvalRun:
             found += ignored_members(task.document, (step for steps in task.steps.values() for step in steps))
         problems: list[Problem] = []
         with suppress(HostError):  # reported by `check`
-            if isinstance(agent := self.agent(), FileAgent):
-                found += ignored_members(agent.file.document)
-                if not re.search(r"\{\{-?\s*\.Prompt\b", agent.file.run_prompt):
-                    text = "commands.runPrompt: the agent does not get the prompt: it has no {{ .Prompt }}"
-                    problems.append(agent.file.document.problem(("commands", "runPrompt"), text))
+            agent = self.agent()
+            if isinstance(file := getattr(agent, "file", None), AgentFile):
+                found += ignored_members(file.document)
+            if isinstance(agent, FileAgent) and not re.search(r"\{\{-?\s*\.Prompt\b", agent.file.run_prompt):
+                text = "commands.runPrompt: the agent does not get the prompt: it has no {{ .Prompt }}"
+                problems.append(agent.file.document.problem(("commands", "runPrompt"), text))
         problems += [Problem(each.path, each.line, each.column, f"ignored: {each.text}") for each in found]
         return [f"warning: {each}" for each in sorted({*problems, *self._empty})]
 

@@ -348,7 +348,7 @@ FORMAT: dict[str, Schema] = {
     "Eval": _object(
         {
             **_META,
-            "metadata": _object({"name": _string("Name of the eval")}, others={}),
+            "metadata": _object({"name": _string("Name of the eval, for reports", minLength=1)}, others={}),
             "config": _object(
                 {
                     "agent": _AGENT,
@@ -402,7 +402,7 @@ FORMAT: dict[str, Schema] = {
     "Agent": _object(
         {
             **_META,
-            "metadata": _object({"name": _string(), "version": _string()}, others={}),
+            "metadata": _object({"name": _string("Name, for reports", minLength=1), "version": _string()}, others={}),
             "builtin": _object({name: _string() for name in ("type", "model", "baseUrl", "apiKey")}, ["type"]),
             "acp": _object({"cmd": _string("Program"), "args": _list(_PLAIN, "Arguments of the program")}, ["cmd"]),
             "commands": _object(

@@ -147,7 +147,10 @@ def test_the_program_of_an_extension_is_its_package_an_option_or_in_path(tasks: 
     for extension, problem in (
         (ExtensionSpec("c"), "extension c: cannot find its program 'none'"),
         (ExtensionSpec("e"), "cannot find the program ext-e in PATH; install it, name it with `--extension e=COMMAND`"),
-        (ExtensionSpec("f", "./none"), f"cannot run its package {tasks.folder}/none: no such file"),
+        (
+            ExtensionSpec("f", "./none"),
+            f"cannot run its package {tasks.folder}/none: no such file; install it there, or",
+        ),
         (ExtensionSpec("f", "./plain"), "it is not executable"),
         (ExtensionSpec("f", "github.com/o/r@v1"), "is a release on GitHub, which ext-host does not download"),
         (ExtensionSpec("f", "name"), "package 'name' is not a path"),
@@ -174,7 +177,7 @@ def test_an_extension_gets_the_variables_and_the_configuration_of_the_eval(tasks
     found = execute(running, "ok")
     assert isinstance(found, dict)
     assert found["outputs"]["env"] == "12"
-    with pytest.raises(HostError, match="extension y: the environment variable NONE is not set"):
+    with pytest.raises(HostError, match="extension y: the environment variable NONE is not set; set it, or"):
         extensions.get("y", deadline)
     with pytest.raises(ExtensionError, match="config: wrong"):
         extensions.get("z", deadline)

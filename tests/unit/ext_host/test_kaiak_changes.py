@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from pathlib import Path
 
 import pytest
@@ -14,11 +15,12 @@ from ext_recorder.cassette.git_patch import patched, read
 ALL = Patterns((), ())
 
 
-def copy_of(tmp_path: Path, files: dict[str, str], patterns: Patterns = ALL) -> WorkspaceCopy:
+def copy_of(tmp_path: Path, files: dict[str, str], patterns: Patterns = ALL, age: float = 0) -> WorkspaceCopy:
     workspace = tmp_path / "workspace"
     for name, text in files.items():
         (workspace / name).parent.mkdir(parents=True, exist_ok=True)
         (workspace / name).write_text(text)
+        os.utime(workspace / name, (time.time() - age,) * 2)
     workspace.mkdir(exist_ok=True)
     return WorkspaceCopy(workspace, tmp_path / "copy", patterns, lambda: None)
 
@@ -61,7 +63,19 @@ def test_excluded_files_are_neither_copied_nor_changes_and_others_may_be_outside
         (copy.target / name).write_text("2")
     changes = copy.changes()
     assert [change.path for change in changes.proposals] == ["a.txt"]
-    assert changes.outside == ["b.log"]
+    assert changes.outside == ["target/", "b.log"]
+
+
+def test_files_that_changed_in_the_workspace_alone_are_named(tmp_path: Path) -> None:
+    copy = copy_of(tmp_path, {"a.txt": "1", "b.txt": "1", "c.txt": "1"}, Patterns([], []), age=60)
+    for name in ("b.txt", "c.txt"):
+        (copy.source / name).write_text("2")
+    (copy.target / "c.txt").write_text("3")
+    changes = copy.changes()
+    assert (changes.proposals, changes.direct) == ([], ["b.txt"])
+    (refused,) = changes.refused
+    assert refused[0] == "c.txt"
+    assert refused[1].endswith("since it was copied; if the command has changed it there, let it use relative paths")
 
 
 LONG = "".join(f"line {number}\n" for number in range(12_000))

@@ -209,6 +209,11 @@ def test_a_manifest_of_another_extension_is_used(folder: Path, capsys: pytest.Ca
             "error: config of shell: unknown argument 'maxOperatonTime'; did you mean 'maxOperationTime'? [arguments]",
         ),
         ("config:", "config:\n  agent: {type: file, path: a.yaml}", "eval.yaml:4:29: error: no such file: a.yaml"),
+        (
+            "{name: e}",
+            "{name: ''}",
+            "eval.yaml:2:12: error: metadata.name: expected at least 1 character, found",
+        ),
         ("config:", "config:\n  agentFile: a.yaml", "eval.yaml:4:3: warning: config: unknown member 'agentFile'"),
     ],
 )
@@ -225,6 +230,10 @@ def test_problems_of_an_eval_are_found(
     [
         ("acp: {cmd: a, arg: [b]}", "agent.yaml:2:15: warning: acp: unknown member 'arg'; did you mean 'args'?"),
         ("commands: {getVersion: a}", "agent.yaml:1:1: error: expected one of commands.runPrompt, acp and builtin"),
+        (
+            "metadata: {name: ''}\nacp: {cmd: a}",
+            "agent.yaml:2:12: error: metadata.name: expected at least 1 character,",
+        ),
         ("acp: {cmd: a, args: [b, 1]}", "1 file checked: 0 errors, 0 warnings"),
     ],
 )

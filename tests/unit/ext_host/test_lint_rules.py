@@ -370,7 +370,7 @@ def test_a_legacy_task_is_checked(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "expected"),
     [
-        ("{name: t}", "{name: ''}", ["3:12 file: metadata.name: expected at least 1 characters"]),
+        ("{name: t}", "{name: ''}", ["3:12 file: metadata.name: expected at least 1 character"]),
         ("{name: t}", "{name: t, runs: 0}", ["3:27 file: metadata.runs: expected at least 1, found 0"]),
         ("{name: t}", "{name: t, paralel: true}", ["3:21 unknown-member: metadata: unknown member 'paralel'; did"]),
         (
@@ -439,7 +439,7 @@ def test_every_rule_has_a_case(tmp_path: Path) -> None:
         ({"type": "integer"}, 1.5, "expected an integer, found 1.5"),
         ({"type": "boolean"}, "yes", 'expected true or false, found "yes"'),
         ({"const": True}, 1, "expected true, found 1"),
-        ({"type": "array", "minItems": 1}, [], "expected at least 1 items, found []"),
+        ({"type": "array", "minItems": 1}, [], "expected at least 1 item, found []"),
         ({"not": {"const": ""}}, "", 'this value is not allowed: ""'),
         ({"$ref": "#/$defs/a", "$defs": {"a": {"type": "null"}}}, 1, "expected null, found 1"),
         ({"pattern": "^a+$"}, "b", 'expected text that matches ^a+$, found "b"'),

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from ext_host.agents import CommandAgent
+from ext_host.agents import CommandAgent, agent_of
 from ext_host.commands import AgentResult
 from ext_host.files import HostError
 from ext_sdk.duration import Duration
@@ -378,6 +378,13 @@ def test_members_that_are_ignored_and_globs_without_files_are_warnings_with_thei
         "agent: {type: file, path: agent.yaml}\nextensions: {x: {package: ./x}}\nlimits: {}\n"
         "taskSets: [{glob: 'task.yaml'}, {glob: 'none*.yaml'}]"
     )
+    agent.with_name("acp.yaml").write_text("kind: Agent\nacp: {cmd: cat, arg: [x]}\n")
+    over_acp = tasks.prepare(
+        tasks.task(f"verify: [{OK}]", "other"), agent=agent_of(f"file:{agent.with_name('acp.yaml')}")
+    )
+    assert [text.partition(":2:")[2] for text in over_acp.warnings() if "acp.yaml" in text] == [
+        "17: ignored: acp: unknown member 'arg'; did you mean 'args'?"
+    ]
     run = tasks.prepare(spec, agent=None)
     assert run.check() == []
     found = [text.removeprefix(f"warning: {tasks.folder}/").replace("ignored: ", "") for text in run.warnings()]
@@ -449,6 +456,7 @@ def test_what_an_eval_lacks_is_reported_once(tasks: Tasks) -> None:
         "extensions: {x: {package: ./x, env: {A: '{env.UNSET_VALUE}'}}}\ntaskSets: [{glob: '[ab].yaml'}]"
     )
     (problem,) = tasks.prepare(unset).check()
-    assert problem.text == "extension x: the environment variable UNSET_VALUE is not set"
+    text = "extension x: the environment variable UNSET_VALUE is not set; set it, or write a value without a template"
+    assert (problem.text, problem.line) == (text, 4)
     (problem,) = tasks.prepare(tasks.eval("taskSets: [{glob: 'tusk*.yaml'}]")).check()
     assert str(problem).endswith("eval.yaml:4:21: no file matches the glob 'tusk*.yaml'")
