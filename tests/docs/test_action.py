@@ -16,6 +16,7 @@ import yaml
 
 from docs.demo import copy_booking, servers
 from tests.docs.pages import ROOT, blocks
+from tests.support.raw_server import RawServer, sends
 
 PAGE = "docs/recording-evals.md"
 ACTION = yaml.safe_load((ROOT / "action.yml").read_text())
@@ -202,7 +203,7 @@ def test_the_output_of_the_command_is_in_the_log_and_not_in_the_report(tmp_path:
     done = runner.run(folder="new", command="sh -c 'echo of-the-command >&2; exit 4'", mode="once", package="none")
     assert (done.failed, done.outputs) == (True, {"exit-code": "4"})
     assert "of-the-command" in done.output
-    assert "recorded new in" in (done.report / "summary.txt").read_text()
+    assert "new: not made, the command exited with 4" in (done.report / "summary.txt").read_text()
     assert "of-the-command" not in (done.report / "summary.txt").read_text() + done.summary
 
 
@@ -229,11 +230,13 @@ def test_wrong_inputs_fail_with_the_reason(given: dict[str, str], says: str, tmp
 def test_a_recording_made_by_the_action_has_the_words_of_the_command(tmp_path: Path) -> None:
     (tmp_path / "workspace" / "sub").mkdir(parents=True)
     runner = Runner(tmp_path / "workspace", tmp_path / "temp", WITH_PROGRAMS)
-    command = """python3 -c 'import sys; print(sys.argv[1:])'\n  "two words"  $GITHUB_OUTPUT_OF_NOBODY 'a|b'"""
+    program = "import sys, urllib.request; urllib.request.urlopen(sys.argv[1]).read(); print(sys.argv[2:])"
     folders = {"folder": "new", "working-directory": "sub"}
-    done = runner.run(mode="once", command=command, package="none", **folders, **{"python-version": "3.13"})
+    with RawServer(sends(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")) as server:
+        command = f"""python3 -c '{program}' {server.url}\n  "two words"  $GITHUB_OUTPUT_OF_NOBODY 'a|b'"""
+        done = runner.run(mode="once", command=command, package="none", **folders, **{"python-version": "3.13"})
     assert not done.failed, done.output
     assert "['two words', 'a|b']" in done.output
     assert done.used == {"actions/setup-python": {"python-version": "3.13"}}
     recorded = yaml.safe_load((tmp_path / "workspace" / "sub" / "new" / "recording.yaml").read_text())
-    assert recorded["command"][3:] == ["two words", "a|b"]
+    assert recorded["command"][4:] == ["two words", "a|b"]

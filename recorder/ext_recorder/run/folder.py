@@ -40,6 +40,8 @@ if TYPE_CHECKING:
 PARTIAL, PREVIOUS = ".partial", ".previous"
 STARTED = HEADER + PARTIAL  # the header as it is known before the end
 UNKNOWN = "unknown"  # exit of a command whose end was not recorded
+# Lines of the traffic file of programs that connected without a request, such as those that trust no certificate.
+_CONTENT = re.compile(rb"(?:hosts|servers|unrecorded):(?! (?:\{\}|\[\])$)")
 REMOVE = "record the command again, and remove this folder"
 
 
@@ -137,9 +139,13 @@ class RecordingFolder:
         self.partial.rename(self.path)
         shutil.rmtree(previous, ignore_errors=True)
 
+    def has_content(self) -> bool:
+        """Return True if something was recorded in the partial folder."""
+        return _has_content(self.partial)
+
     def discard_empty(self) -> bool:
         """Remove the partial folder if nothing was recorded. Return True if it was removed."""
-        if _has_content(self.partial):
+        if self.has_content():
             return False
         shutil.rmtree(self.partial)
         return True
@@ -217,7 +223,7 @@ def _has_content(folder: Path) -> bool:
         return True
     for path in (folder / TRAFFIC, partial_of(folder / TRAFFIC)):
         with suppress(FileNotFoundError), path.open("rb") as file:
-            if any(line.startswith(b"- request:") for line in file):
+            if any(line.startswith(b"- request:") or _CONTENT.match(line) for line in file):
                 return True
     return False
 

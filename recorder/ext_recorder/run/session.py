@@ -34,7 +34,7 @@ from .command import Access, Ended, run_command
 from .environment import isolate, kept_variables, redacted_variables, remark, replay_variables
 from .folder import UNKNOWN, RecordingFolder, traffic_of
 from .learn import Learner, request_rules, rules_of
-from .wrap import Wrapping
+from .wrap import Wrapping, wrappable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
@@ -48,6 +48,8 @@ if TYPE_CHECKING:
 
 EXIT_DIFFERS = 3  # the traffic differed from the recorded one
 EXIT_INCOMPLETE = 3  # the command ended well, but was not recorded
+# A replayed extension or server returns the recorded results, whatever the agent did.
+NOT_CHECKED = "replayed children do not check the work of an agent: their results are the recorded ones"
 WORKING = "cwd"  # binding of the working directory
 
 
@@ -183,9 +185,13 @@ def _record(folder: RecordingFolder, command: Sequence[str], options: RunOptions
         children=(*found, *children.servers),
         endpoints={endpoint: recorded.entry() for endpoint, (recorded, _, _) in ended.traffic.items()},
     )
+    if not options.children.wrap and not found and (files := wrappable(command)):
+        lines.append(f"not recorded: the children that {files[0]} names; to record them: --wrap {files[0]}")
     result = f"recorded {folder.path} in {ended.seconds:.1f} s"
+    if header.exit != 0:
+        result += f"; the command exited with {header.exit}, and a replay will, too"
     if previous and previous.exit == 0 != header.exit:
-        result += f"; this run ended with {header.exit}, and replaces one of {previous.recorded} that ended with 0"
+        result += f"; it replaces a recording of {previous.recorded} that exited with 0"
     _conclude(folder, header, ended, lines, result)
 
 
@@ -241,13 +247,20 @@ def _begin(folder: RecordingFolder, header: RunHeader) -> Path:
 def _conclude(
     folder: RecordingFolder, header: RunHeader, ended: Ended[Any], lines: Sequence[str], result: str
 ) -> NoReturn:
-    """Complete a recording, unless the command or the worker was interrupted, and exit as the command did."""
-    if traffic_of(folder.partial).exists() and not ended.interrupted:
+    """Complete a recording, and exit as the command did.
+
+    It is not completed if nothing was recorded, or if the command or the worker was interrupted.
+    """
+    is_complete = traffic_of(folder.partial).exists() and not ended.interrupted
+    if is_complete and (header.pass_through or folder.has_content()):
         folder.finish(header)
         _report([*lines, result])
         exit_like(ended.status)
     what = "not changed" if folder.exists else "not made"
     reason = f"the command was interrupted by {ended.interrupted}" if ended.interrupted else "see above"
+    if is_complete:
+        status = f"exited with {header.exit}" if header.exit != 0 else "ended"
+        reason = f"the command {status} without an HTTP request and without a session of a child"
     folder.leave(header)
     if folder.discard_empty():
         _report([*lines, f"{folder.path}: {what}, {reason}; nothing was recorded"])
@@ -411,6 +424,9 @@ def _replay(folder: RecordingFolder, command: Sequence[str], options: RunOptions
 
     ended = run_command(start, access, work, started, children.replayed)
     same, told = ended.result
+    names = {child.name for child in header.children if child.cassettes and children.is_wanted(child.name)}
+    if names and not names & wrapping.agents:
+        remarks.append(f"{NOT_CHECKED}; to run one of {', '.join(sorted(names))}: --real NAME")
     result = f"replayed {folder.path} in {ended.seconds:.1f} s instead of {header.seconds:.1f} s"
     if unpaid := sum((played + absent for _, played, absent in ended.traffic.values()), Traffic()).model:
         result += f"; not paid: {unpaid}"

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import re
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -232,6 +233,17 @@ class Wrapping:
             return
         copy = self._copy(os.path.realpath(path))
         file.replace(node, lambda session: json.dumps(copy(session)))
+
+
+def wrappable(command: Sequence[str]) -> list[str]:
+    """Return the words of a command line, or values of its options, that are files for `--wrap`."""
+    found = []
+    for word in command:
+        for file in dict.fromkeys((word, word.partition("=")[2])):
+            if file.endswith((".yaml", ".yml", ".json")) and os.path.isfile(file):  # noqa: PTH113
+                with suppress(UsageError):
+                    found += [file] if Wrapping([file], command).commands else []
+    return found
 
 
 def _keep(file: _File, node: yaml.Node | None) -> None:

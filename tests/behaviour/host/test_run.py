@@ -163,7 +163,9 @@ def test_a_replay_says_what_it_does_not_perform_and_a_failed_recording_what_it_r
     assert (code, "not performed: 0 of 2 steps" in out) == (1, True)
     code, _, errors = run(tasks, *words, "--record=rec")
     assert code == 1
-    assert re.search(r"this run ended with 1, and replaces one of \S+Z that ended with 0", errors)
+    assert re.search(
+        r"exited with 1, and a replay will, too; it replaces a recording of \S+Z that exited with 0", errors
+    )
 
 
 def test_the_text_of_a_run_has_no_secrets(tasks: Tasks, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,6 +13,7 @@ import pytest
 import yaml
 
 from ext_recorder.cassette.recording import read_header
+from tests.support.raw_server import RawServer, sends
 from tests.support.recorder_process import RECORDER
 from tests.support.run_recordings import run_recorder
 
@@ -168,8 +169,10 @@ def test_a_replay_has_placeholders_of_the_secret_variables_in_the_recording(tmp_
 
 
 def test_variables_of_a_recording_run_no_code(tmp_path: Path) -> None:
-    command = ["rec", "--", sys.executable, "-c", "print('hi')"]
-    assert run_recorder(tmp_path, *command).code == 0
+    program = "import sys, urllib.request; print(urllib.request.urlopen(sys.argv[1]).read().decode())"
+    with RawServer(sends(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi")) as server:
+        command = ["rec", "--", sys.executable, "-c", program, server.url]
+        assert run_recorder(tmp_path, *command).code == 0
     (tmp_path / "rec" / "sitecustomize.py").write_text("print('code of the recording')\n")
     header = tmp_path / "rec" / "recording.yaml"
     header.write_text(header.read_text() + f"environment: {{PYTHONPATH: '{tmp_path / 'rec'}'}}\n")
@@ -341,3 +344,35 @@ def test_an_extension_of_an_eval_is_replayed_without_its_program(tmp_path: Path)
     (evals / "ext-shell").unlink()
     replayed = run_recorder(tmp_path, "--mode", "none", *command)
     assert (replayed.code, replayed.out) == (0, recorded.out), replayed.err
+
+
+def test_a_run_without_traffic_and_sessions_makes_no_recording_and_replaces_none(project: Path) -> None:
+    forgotten = run_recorder(project, *COMMAND)
+    assert (forgotten.code, forgotten.out) == (3, EXPECTED), forgotten.err
+    assert "not recorded: the children that mcp.json names; to record them: --wrap mcp.json" in forgotten.err
+    assert "rec: not made, the command ended without an HTTP request and without a session" in forgotten.err
+    assert not (project / "rec").exists()
+    wrong = run_recorder(project, "rec", "--", sys.executable, "-c", "raise SystemExit(2)")
+    assert (wrong.code, (project / "rec").exists()) == (2, False)
+    assert "rec: not made, the command exited with 2 without" in wrong.err
+    assert run_recorder(project, "--wrap", "mcp.json", *COMMAND).code == 0
+    before = {path: path.read_bytes() for path in (project / "rec").rglob("*.yaml")}
+    host = (project / "host.py").read_text()
+    (project / "host.py").write_text("raise SystemExit(2)")
+    again = run_recorder(project, "--mode", "all", "--wrap", "mcp.json", *COMMAND)
+    assert (again.code, "rec: not changed, the command exited with 2 without" in again.err) == (2, True), again.err
+    assert {path: path.read_bytes() for path in (project / "rec").rglob("*.yaml")} == before
+    (project / "host.py").write_text(f"{host}\nraise SystemExit(1)")
+    failed = run_recorder(project, "--mode", "all", "--wrap", "mcp.json", *COMMAND)
+    assert (failed.code, "the command exited with 1, and a replay will, too" in failed.err) == (1, True), failed.err
+
+
+def test_a_replay_states_that_replayed_children_do_not_check_an_agent(project: Path) -> None:
+    remark = "replayed children do not check the work of an agent"
+    recorded = run_recorder(project, "--wrap", "mcp.json", *COMMAND)
+    assert remark not in recorded.err
+    assert (
+        f"{remark}: their results are the recorded ones; to run one of add-up, sum:"
+        in run_recorder(project, *COMMAND).err
+    )
+    assert remark not in run_recorder(project, "--real", "sum", "--real", "add-up", *COMMAND).err

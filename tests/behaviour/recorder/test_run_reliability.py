@@ -294,9 +294,10 @@ def test_no_request_of_many_clients_is_lost_or_gets_the_response_to_another(tmp_
     assert "4,800 of 4,800 requests" in err
 
 
-def test_a_command_that_ends_well_after_a_signal_is_recorded(tmp_path: Path) -> None:
+def test_a_command_that_ends_well_after_a_signal_is_recorded(tmp_path: Path, site: Site) -> None:
     program = "import signal, sys; signal.signal(15, lambda *_: sys.exit(0)); print('up', flush=True); signal.pause()"
-    command = [*RECORDER, "run", "rec", "--", sys.executable, "-c", program]
+    program = f"import sys, urllib.request; urllib.request.urlopen(sys.argv[1] + 'one').read(); {program}"
+    command = [*RECORDER, "run", "rec", "--", sys.executable, "-c", program, site.server.url]
     with subprocess.Popen(command, cwd=tmp_path, stdout=-1, stderr=-1, text=True) as running:
         assert running.stdout
         assert running.stdout.readline() == "up\n"
