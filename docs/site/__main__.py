@@ -7,9 +7,9 @@ The pages of docs/ are Markdown for GitHub. They are copied to FOLDER/site-pages
 - below `<!-- viewer: NAME -->`, the picture is replaced by the page of `ext-recorder view` itself.
 
 Zensical makes FOLDER/site of them, and refuses links that lead nowhere. Each page then gets titles in the cells of wide
-tables, for phones, and a content security policy that allows nothing from elsewhere, and no script but those of the
-site. SITE_URL is the address where the site is
-published, for its page for addresses that do not exist.
+tables, for phones, commands that can be copied without their output, and a content security policy that allows nothing
+from elsewhere, and no script but those of the site. SITE_URL is the address where the site is published, for its page
+for addresses that do not exist.
 """
 
 from __future__ import annotations
@@ -229,6 +229,31 @@ def with_labels(page: str) -> str:
     return re.sub(r"<table>.*?</table>", table, page, flags=re.DOTALL)
 
 
+def with_commands(page: str) -> str:
+    """Return an HTML page in whose terminal sessions output is marked as such, with the ends of its lines.
+
+    The highlighter treats output that begins with # as a command. The copy button leaves out what is marked: see
+    site.css. A message of one line, which is wrapped, gets a class.
+    """
+
+    def session(match: re.Match[str]) -> str:
+        lines, command = [], False
+        for line in match["lines"].splitlines(keepends=True):
+            text = re.sub(r"<[^>]*>", "", line)
+            first = text.startswith("$ ")
+            if not first and command:  # the command continues
+                lines.append(text if 'class="g' in line else line)
+            else:
+                lines.append(line if first else f'<span class="go">{text}</span>')
+            command = (first or command) and text.endswith("\\\n")
+        return f"{match['start']}{''.join(lines)}</code>"
+
+    page = re.sub(
+        r'(?P<start><div class="language-console [^>]*>.*?<code>)(?P<lines>.*?)</code>', session, page, flags=re.DOTALL
+    )
+    return re.sub(r'(<div class="language-text)( [^>]*>.*?<code>[^\n]*\n</code>)', r"\1 message\2", page)
+
+
 def with_policy(page: str) -> str:
     """Return an HTML page with its content security policy: of scripts in the page, only those that it has now."""
     scripts = re.findall(r"<script(?![^>]*\b(?:src|type)=)[^>]*>(.*?)</script>", page, re.DOTALL)
@@ -272,7 +297,7 @@ def generate(folder: Path) -> None:
     subprocess.run([sys.executable, "-m", "zensical", "build", "--strict", "--clean"], cwd=folder, check=True)
     for page in (folder / "site").rglob("*.html"):
         if page.parent.name != "recordings":  # these have a policy of their own
-            page.write_text(with_policy(with_labels(page.read_text())))
+            page.write_text(with_policy(with_commands(with_labels(page.read_text()))))
 
 
 def main() -> int:

@@ -22,7 +22,7 @@ from urllib.parse import unquote, urljoin, urlsplit
 import pytest
 
 from docs.site.__main__ import OTHER_PAGES, generate, navigation, page_names, prepare
-from tests.docs.pages import ROOT
+from tests.docs.pages import ROOT, blocks, commands
 from tests.support.browser import CHROMIUM, Browser
 
 if TYPE_CHECKING:
@@ -35,6 +35,21 @@ needs_browser = pytest.mark.skipif(not CHROMIUM, reason="Chromium is not install
 SEARCH_RESULTS = """
     [...document.querySelectorAll('div')].map((e) => e.shadowRoot).filter(Boolean)
         .flatMap((root) => [...root.querySelectorAll('a')]).map((a) => [a.innerText, a.href])
+"""
+# Text that each copy button of a terminal session copies.
+COPY_ALL_SESSIONS = """
+    (async () => {
+        let copied = '';
+        document.execCommand = () => { copied = document.activeElement.value; return true; };
+        const texts = [];
+        for (const button of document.querySelectorAll('.language-console button')) {
+            copied = '';
+            button.click();
+            while (!copied) await new Promise(requestAnimationFrame);
+            texts.push(copied);
+        }
+        return texts;
+    })()
 """
 
 
@@ -221,8 +236,9 @@ def test_files_of_the_repository_are_pages_of_the_site(site: Path) -> None:
 def test_no_page_is_wider_than_a_phone_or_reports_a_problem(site: Path, address: str, browser: Browser) -> None:
     browser.problems.clear()
     browser.requests.clear()
+    browser.open(f"{address}/index.html", width=390, height=844)
     for page in listed(site):
-        browser.open(f"{address}/{page}", width=390, height=844)
+        browser.load(f"{address}/{page}")
         wide = browser.run(
             """(() => {
                 const scrolls = (e) => e && e !== document.body
@@ -308,18 +324,19 @@ def test_the_embedded_recordings_can_be_clicked_through(address: str, browser: B
 
 @needs_generator
 @needs_browser
-def test_the_copy_button_of_a_session_copies_the_commands(address: str, browser: Browser) -> None:
-    browser.open(f"{address}/recorder.html")
-    block = (
-        "[...document.querySelectorAll('.highlight')].find((e) => e.textContent.startsWith('$ ext-recorder verify'))"
-    )
-    browser.run(f"{block}.id = 'session'")
-    browser.run("document.execCommand = () => { window.copied = document.activeElement.value; return true; }")
-    browser.click("#session button")
-    browser.wait("window.copied")
-    lines = browser.run("copied").split("\n")
-    assert lines[0].startswith("ext-recorder verify")
-    assert all(line.split()[0] in ("ext-recorder", "sed") for line in lines if line)
+def test_the_copy_buttons_of_sessions_copy_the_commands(address: str, browser: Browser) -> None:
+    sessions: dict[str, list[str]] = {}
+    for block in blocks():
+        if block.kind == "console":
+            page = OTHER_PAGES.get(block.page, block.page.removeprefix("docs/"))
+            sessions.setdefault(page, []).append("\n".join(command.text for command in commands(block)))
+    assert len(sessions) > 10
+    browser.open(f"{address}/index.html")
+    for page, expected in sessions.items():
+        address_of_page = re.sub(r"\.md$", ".html", page.replace("README.md", "index.md"))
+        browser.load(f"{address}/{address_of_page}")
+        copied: list[str] = browser.run(COPY_ALL_SESSIONS)
+        assert [text.strip() for text in copied] == expected, page
 
 
 @pytest.mark.parametrize(("width", "title"), [(390, '"description"'), (1440, "none")])
