@@ -32,7 +32,8 @@ EXIT_NO_READER = 141  # 128 + SIGPIPE
 _AGENT = "acp-agent"  # name of the agent among the programs of a recording
 _PROGRAMS = "EXT_HOST_PROGRAMS"  # variable with a file that the recorded process deletes
 _REPLAY = "EXT_HOST_REPLAY"  # variable with the recording and the real children of a replay, in JSON
-_RECORDING = ("record", "replay", "real", "programs")  # parameters that are not those of the recorded run
+_RULES = ("bind", "ignore", "mask")  # options of `ext-recorder run` that its messages propose
+_RECORDING = ("record", "replay", "real", "programs", *_RULES)  # parameters that are not those of the recorded run
 
 # Commands of other modules: the module, which has a click command of the name `command`, and its line in the help.
 COMMANDS: dict[str, tuple[str, str]] = {
@@ -161,6 +162,9 @@ DURATION = DurationType()
     metavar="NAME",
     help="With --replay: extension that runs, with the recorded HTTP responses; acp-agent for the agent. Repeatable.",
 )
+@click.option("--ignore", multiple=True, metavar="POINTER", help="With --replay: part of requests that may differ.")
+@click.option("--mask", multiple=True, metavar="REGEX", help="With --replay: texts in requests that may differ.")
+@click.option("--bind", multiple=True, metavar="NAME=VALUE", help="Path that differs, for --record and --replay.")
 @click.option("--programs", metavar="FILE", hidden=True, help="Programs of extensions and agent, for --record.")
 @click.option("--junit", metavar="FILE", default="", envvar="EXT_HOST_JUNIT", help="Report in JUnit XML.")
 @click.option(
@@ -224,6 +228,7 @@ def run_command(
     from .reports import junit as as_junit
     from .runner import EvalRun, RunOptions
 
+    rules = [f"--{name}={value}" for name in _RULES for value in options.pop(name)]
     commands = _programs(extensions, programs)
     agent_command = commands.pop(_AGENT, "")
     prepare_files(junit, json_file)
@@ -247,8 +252,8 @@ def run_command(
         own = RunOptions(agent=agent, programs=commands, runs=runs or 0, permissions=permissions or "", **options)
         found.append(EvalRun(spec, own, report.on_event))
     _check_names(found, extensions)
-    if record or replay or real:
-        _run_recorder(found, record or "", replay or "", real)
+    if record or replay or real or rules:
+        _run_recorder(found, record or "", replay or "", [*(f"--real={name}" for name in real), *rules])
     results, code = perform(found)
     source = replay_of(found[0], replayed) if replayed else None
     report.summary(results, source)
@@ -340,11 +345,14 @@ def _check_names(runs: Sequence[EvalRun], extensions: Sequence[str]) -> None:
             raise HostError(f"--extension: neither a task nor an eval has an extension {name!r}; {hint}")
 
 
-def _run_recorder(runs: Sequence[EvalRun], record: str, replay: str, real: Sequence[str]) -> NoReturn:
+def _run_recorder(runs: Sequence[EvalRun], record: str, replay: str, given: Sequence[str]) -> NoReturn:
     """Replace this process by `ext-recorder run` with the same command line. Raises HostError.
 
     Evals and the agent files that they name are read by the recorder. The other programs are written to a file in the
     form of a list of servers, which it knows.
+
+    Args:
+        given: options `--real` and `--ignore`, `--mask` and `--bind`, which are those of the recorder.
     """
     import json
     import tempfile
@@ -354,6 +362,9 @@ def _run_recorder(runs: Sequence[EvalRun], record: str, replay: str, real: Seque
 
     if record and replay:
         raise HostError("expected one of --record and --replay, found both")
+    real = [option.removeprefix("--real=") for option in given if option.startswith("--real=")]
+    if not (record or replay) and not real:
+        raise HostError(f"{given[0]}: expected --replay FOLDER or --record FOLDER with it")
     if real and not replay:
         raise HostError("--real: expected --replay FOLDER with it; without a replay, all extensions run")
     if replay and not os.path.isdir(replay):  # noqa: PTH112
@@ -375,9 +386,10 @@ def _run_recorder(runs: Sequence[EvalRun], record: str, replay: str, real: Seque
         os.environ[_PROGRAMS] = file.name
         words.append(f"--programs={file.name}")
         options += [f"--bind=ext-host={file.name}", f"--wrap={file.name}", *(f"--files={name}" for name in programs)]
-    options += [f"--real={name}" for name in real]
+    options += given
     if replay:
         os.environ[_REPLAY] = json.dumps([replay, *real])
+    os.environ["EXT_RECORDER_AGAIN"] = f"--record {record or replay}"
     mode = "all" if record else "none"
     argv = [*own_program("ext_recorder"), "run", "--mode", mode, *options, record or replay, "--", *words]
     sys.stdout.flush()

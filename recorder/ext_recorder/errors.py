@@ -8,9 +8,14 @@ RecorderError
 
 from __future__ import annotations
 
+import os
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pathlib import Path
+
+# Option that records again, for remedies. A program that runs the recorder, such as ext-host, names its own option.
+RECORD_AGAIN = os.environ.get("EXT_RECORDER_AGAIN", "--mode all")
 
 
 class RecorderError(Exception):

@@ -14,6 +14,7 @@ The cassette is read again from its beginning for each miss, so that a replay wi
 from __future__ import annotations
 
 from ext_recorder.cassette.yaml_scalars import visible
+from ext_recorder.errors import RECORD_AGAIN
 from ext_recorder.messages.comparison_rules import preset_of
 from ext_recorder.protocols.fast_id import scan_id
 from ext_sdk.core.text import cut
@@ -111,7 +112,7 @@ def cut_off(request: ClassifiedMessage, recorded: RecordedRequest, where: str, *
         if omitted
         else "the recording was interrupted before its answer"
     )
-    advice = "have it answer less" if omitted else "record it again (--mode all)"
+    advice = "have it answer less" if omitted else f"record it again ({RECORD_AGAIN})"
     text = f"{describe(request)}: cut off: {why} ({where}:{recorded.line}); {advice}"
     return Mismatch("cut-off", text, {"reason": "cut-off", "line": recorded.line})
 
@@ -212,7 +213,7 @@ def _shown(differences: list[Difference]) -> tuple[str, dict[str, object], str]:
     if len(differences) > SHOWN_DIFFERENCES:
         shown += f"; and {len(differences) - SHOWN_DIFFERENCES} more"
     place = _cut(differences[0].pointer) if len(differences) == 1 else "POINTER"
-    advice = "record it again (--mode all)"
+    advice = f"record it again ({RECORD_AGAIN})"
     if all(_is_path(difference.recorded) and _is_path(difference.live) for difference in differences):
         there, here = (quoted(_cut(str(value))) for value in (differences[0].recorded, differences[0].live))
         advice += f" with --bind NAME={there}, and replay with --bind NAME={here}, if the path depends on the machine"

@@ -27,7 +27,7 @@ from ext_recorder.cassette.git_patch import (
     patched,
     without_numbers,
 )
-from ext_recorder.errors import RecorderError
+from ext_recorder.errors import RECORD_AGAIN, RecorderError
 from ext_recorder.messages.path_bindings import HOME
 from ext_recorder.protocols.fast_id import scan_id
 from ext_sdk.core.wire.json_pointer import resolve
@@ -54,7 +54,7 @@ SETTLED_NS = 50_000_000
 # Requests that name the workspace, of ACP agents and of gevals extensions, and the pointer to it.
 _NAMING = {b'"session/new"': "/params/cwd", b'"session/load"': "/params/cwd", b'"execute"': "/params/context/workdir"}
 _HEADS = (".git/HEAD", ".git/logs/HEAD", ".git/packed-refs")
-REMEDY = "begin with the recorded files, run the child with --real, or record it again with --mode all"
+REMEDY = f"begin with the recorded files, run the child with --real, or record it again with {RECORD_AGAIN}"
 
 
 class WorkspaceError(RecorderError):

@@ -11,7 +11,7 @@ import os
 from contextlib import contextmanager, suppress
 from itertools import zip_longest
 
-from ext_recorder.errors import RecorderError, UsageError
+from ext_recorder.errors import RECORD_AGAIN, RecorderError, UsageError
 from ext_sdk.core import own_program
 from ext_sdk.core.wire.json_codec import dumps, loads
 
@@ -508,7 +508,7 @@ class Claim:
         return f"{self._folder}/{cassette.rpartition('/')[2]}"
 
 
-_AGAIN = "record the command again with --mode all, or run the child with --real"
+_AGAIN = f"record the command again with {RECORD_AGAIN}, or run the child with --real"
 
 
 def _of_command(name: str, cassettes: Sequence[str], live: Live) -> list[str]:

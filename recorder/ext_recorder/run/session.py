@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ext_recorder.cassette.header import Header
 from ext_recorder.cassette.paths import partial_of
 from ext_recorder.cassette.recording import CASSETTES, HEADER, Child, RunHeader, with_sessions
-from ext_recorder.errors import RecorderError, UsageError
+from ext_recorder.errors import RECORD_AGAIN, RecorderError, UsageError
 from ext_recorder.http.interaction_store import DIFFERS
 from ext_recorder.http.kubeconfig import Kubeconfig, texts_of
 from ext_recorder.http.proxy.service import McpFiles
@@ -281,7 +281,7 @@ def _header(folder: RecordingFolder, command: Sequence[str], options: RunOptions
     if header.command and not same_command(known, Live(command, bind=options.bindings, redact=redaction)):
         raise UsageError(
             f"{folder.path}: recorded with another command: {shown(header.command)}; use another folder, or record "
-            "it again with --mode all (`ext-host run`: --record)"
+            f"it again with {RECORD_AGAIN}"
         )
     return header
 

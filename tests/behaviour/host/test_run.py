@@ -8,6 +8,7 @@ import re
 import signal
 import subprocess
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 from xml.etree import ElementTree as ET
 
@@ -19,10 +20,10 @@ from tests.support.process_tracker import ProcessTracker
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     from tests.support.ports import NewPort
 
+ROOT = Path(__file__).parents[3]
 LIMIT_SECONDS = 120
 
 
@@ -168,6 +169,40 @@ def test_a_replay_says_what_it_does_not_perform_and_a_failed_recording_what_it_r
     )
 
 
+def test_messages_of_a_replay_name_options_of_ext_host(tasks: Tasks) -> None:
+    path, said = tasks.task("verify: [{x.ok: {}}]"), tasks.folder / "said.txt"
+    words = (path, "--agent", f"cat {said}")
+    said.write_text("one")
+    assert run(tasks, *words, "--record=rec")[0] == 0
+    said.write_text("two")
+    code, out, errors = run(tasks, *words, "--replay=rec")
+    assert code == 3
+    remedy = "record it again (--record rec), or set aside what may differ (--ignore /params/context/agent/output)"
+    assert remedy in out
+    assert remedy in errors
+    assert run(tasks, *words, "--replay=rec", "--ignore=/params/context/agent/output")[0] == 0
+    assert run(tasks, *words, "--replay=rec", "--mask=one|two")[0] == 0
+    code, _, errors = run(tasks, path, "--agent=none", "--replay=rec")
+    assert (code, "use another folder, or record it again with --record rec" in errors) == (2, True)
+    assert "--mode" not in errors
+
+
+def test_an_extension_or_the_agent_runs_in_a_replay(tasks: Tasks) -> None:
+    pytest.importorskip("acp")
+    path = tasks.task("prompt: {inline: said.txt}\nverify: [{x.ok: {}}]")
+    (tasks.folder / "said.txt").write_text("one")
+    words = (path, "--workspace=.", f"--agent=acp:{sys.executable} {ROOT / 'cassettes' / 'agent.py'}")
+    assert run(tasks, *words, "--record=rec")[0] == 0
+    performed = {
+        ("x",): "0 of 1 step, 1 of 1 run of the agent",
+        ("acp-agent",): "1 of 1 step",
+        ("x", "acp-agent"): "0 of 1 step",
+    }
+    for names, text in performed.items():
+        code, out, _ = run(tasks, *words, "--replay=rec", *(f"--real={name}" for name in names))
+        assert (code, f"not performed: {text}\n" in out) == (0, True)
+
+
 def test_the_text_of_a_run_has_no_secrets(tasks: Tasks, monkeypatch: pytest.MonkeyPatch) -> None:
     secret, lines = "correct-horse-battery", ("first-line-of-the-key", "second-line-of-the-key")
     monkeypatch.setenv("API_TOKEN", secret)
@@ -199,6 +234,7 @@ def test_the_text_of_a_run_has_no_secrets(tasks: Tasks, monkeypatch: pytest.Monk
         (("good.yaml",), "no agent"),
         (("good.yaml", "--agent=good.yaml"), "use file:good.yaml"),
         (("good.yaml", "--agent=none", "--real=x"), "expected --replay FOLDER"),
+        (("good.yaml", "--agent=none", "--mask=x"), "--mask=x: expected --replay FOLDER or --record FOLDER with it"),
         (("good.yaml", "--agent=none", "--replay=none"), "none: no recording; make one with --record none"),
     ],
 )
