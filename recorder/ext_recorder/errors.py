@@ -9,13 +9,17 @@ RecorderError
 from __future__ import annotations
 
 import os
+import sys
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pathlib import Path
 
 # Option that records again, for remedies. A program that runs the recorder, such as ext-host, names its own option.
-RECORD_AGAIN = os.environ.get("EXT_RECORDER_AGAIN", "--mode all")
+# `ext-recorder replay` does not record, so its remedy names the command that does.
+RECORD_AGAIN = os.environ.get(
+    "EXT_RECORDER_AGAIN", "ext-recorder record --mode all" if sys.argv[1:2] == ["replay"] else "--mode all"
+)
 
 
 class RecorderError(Exception):

@@ -130,6 +130,19 @@ def same_command(header: Header, live: Live) -> bool:
     return same and _same(header, live, header.command[1:], words[1:])
 
 
+def first_difference(recorded: Sequence[str], words: Sequence[str]) -> tuple[str, str]:
+    """Return the first word of a recorded command that another one does not have, and its word, for people."""
+    from itertools import zip_longest
+
+    one = other = None
+    for number, (one, other) in enumerate(zip_longest(recorded, words)):
+        if one is None or other is None:
+            break
+        if not (_program(one) == _program(other) if number == 0 else _same_word(one, other)):
+            break
+    return ("nothing" if one is None else shown((one,)), "nothing" if other is None else shown((other,)))
+
+
 def check(path: str, header: Header, live: Live) -> None:
     """Raise UsageError if a cassette was recorded from another command, or with other values of matched variables.
 
@@ -204,7 +217,7 @@ def _same_word(recorded: str, live: str) -> bool:
     if equals and live.startswith(f"{option}="):
         recorded, live = path, live[len(option) + 1 :]
     if recorded.startswith("/") == live.startswith("/"):
-        return False
+        return recorded.removeprefix("./") == live.removeprefix("./") != ""
     absolute, relative = (recorded, live) if recorded.startswith("/") else (live, recorded)
     relative = relative.removeprefix("./")
     return bool(relative) and not relative.startswith("../") and absolute.endswith(f"/{relative}")

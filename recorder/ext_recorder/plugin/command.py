@@ -31,9 +31,10 @@ AUTO = "auto"  # the recorder detects the protocol from the first messages
 _REWRITE = {"rewrite": "all"}  # our `all` replaces, as pytest-recording's `rewrite` does
 # Options of the command line that reports name, and the same options of pytest and of the marker.
 _OPTIONS = (
-    (re.compile(r"--mode (\w+)"), r"pytest --record-mode=\1"),
+    (re.compile(r"(?:ext-recorder record )?--mode (\w+)"), r"pytest --record-mode=\1"),
     (re.compile(r"--ignore ([^\s)]+)"), r'ignore=["\1"] in the marker'),
     (re.compile(r"--mask (@\w+)"), r'mask=["\1"] in the marker'),
+    (re.compile(r"--bind ([\w-]+)=([^\s,;)]+)"), r'bind={"\1": "\2"} in the marker'),
     (re.compile(r"--order (\w+)"), r'order="\1" in the marker'),
 )
 
@@ -151,6 +152,7 @@ class Recorded:
         """Return the command line that replaces the child."""
         # --quiet: the line that names the replayed cassette would be noise in a test.
         options = [*self.marked.options(recording=self.mode != "none"), f"--report={report}", "--quiet"]
+        options.append(f"--bind=tmp_path?={report.parent}")  # a test may pass paths below it to the child
         recorder = own_program("ext_recorder")
         if self.mode == "none":
             http = bool(self.values["http"])

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from typing import Literal, TypeAlias
 
     from ext_recorder.messages.matcher import Difference
+    from ext_recorder.messages.path_bindings import ReplayBindings
     from ext_recorder.protocols.dialect import ClassifiedMessage
 
     from .request_matcher import RecordedRequest, RequestMatcher
@@ -88,7 +89,7 @@ def explain_mismatch(
         return Mismatch("used-up", text, {"reason": "used-up", "recorded": len(equal), "line": line})
     if closest is not None:
         (_, _, was_played), line, differences = closest
-        shown, pointers, advice = _shown(differences)
+        shown, pointers, advice = _shown(differences, request_matcher.bindings)
         status = " (already played)" if was_played else ""
         text = f"{subject}: arguments differ from the closest one, {where}:{line}{status}: {shown}; {advice}"
         return Mismatch("arguments-differ", text, {"reason": "arguments-differ", "line": line, **pointers})
@@ -129,7 +130,7 @@ def response_differs(
     expected = recorded.message(request_matcher.dialect)
     differences = request_matcher.matcher.differences(expected, live, most=_COUNTED_DIFFERENCES)
     subject = f"the response to the child's {requests}" if requests else describe(live)
-    shown, pointers, advice = _shown(differences)
+    shown, pointers, advice = _shown(differences, request_matcher.bindings)
     text = f"{subject}: differs from the recorded one, {where}:{recorded.line}: {shown}; {advice}"
     data: dict[str, object] = {"reason": "response-differs", "line": recorded.line, **pointers}
     if requests:
@@ -202,7 +203,7 @@ def describe(message: ClassifiedMessage) -> str:
     return f"{message.kind} {_cut(message.method)}{id}"
 
 
-def _shown(differences: list[Difference]) -> tuple[str, dict[str, object], str]:
+def _shown(differences: list[Difference], bindings: ReplayBindings) -> tuple[str, dict[str, object], str]:
     """Return the differences as text and for programs, and a remedy."""
     first = differences[:SHOWN_DIFFERENCES]
     shown = "; ".join(
@@ -217,19 +218,27 @@ def _shown(differences: list[Difference]) -> tuple[str, dict[str, object], str]:
     if all(_is_path(difference.recorded) and _is_path(difference.live) for difference in differences):
         there, here = (quoted(_cut(str(value))) for value in (differences[0].recorded, differences[0].live))
         advice += f" with --bind NAME={there}, and replay with --bind NAME={here}, if the path depends on the machine"
+    recorded = "".join(_value(difference.recorded) for difference in differences).encode()
+    missing = [name for name in dict.fromkeys(bindings.unbound(recorded)) if name in bindings.spellings]
+    if missing:
+        return shown, _data(differences), f"replay with {' '.join(f'--bind {name}=PATH' for name in missing)}"
     preset = preset_of((difference.recorded, difference.live) for difference in differences)
     if preset:
         advice += f", or set aside what may differ (--mask {preset})"
     elif differences[0].pointer not in _WHOLE:
         advice += f", or set aside what may differ (--ignore {quoted(place)})"
-    data: dict[str, object] = {
+    return shown, _data(differences), advice
+
+
+def _data(differences: list[Difference]) -> dict[str, object]:
+    first = differences[:SHOWN_DIFFERENCES]
+    return {
         "pointers": [_cut(item.pointer) for item in first],
         "differences": [
             {"pointer": _cut(item.pointer), "expected": _value(item.recorded), "found": _value(item.live)}
             for item in first
         ],
     }
-    return shown, data, advice
 
 
 def quoted(text: str) -> str:

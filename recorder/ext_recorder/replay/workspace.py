@@ -54,6 +54,10 @@ SETTLED_NS = 50_000_000
 # Requests that name the workspace, of ACP agents and of gevals extensions, and the pointer to it.
 _NAMING = {b'"session/new"': "/params/cwd", b'"session/load"': "/params/cwd", b'"execute"': "/params/context/workdir"}
 _HEADS = (".git/HEAD", ".git/logs/HEAD", ".git/packed-refs")
+# A patch that does not apply is most often that of an extension, after an agent that did nothing.
+CAUSE = (
+    "the files are not the recorded ones, probably because an agent did not make a change that it made when recorded"
+)
 REMEDY = f"begin with the recorded files, run the child with --real, or record it again with {RECORD_AGAIN}"
 
 
@@ -386,7 +390,7 @@ class Workspaces:
                 _parts(name)
             target.write(patch.empty)
         except _Refused as refused:
-            raise WorkspaceError(f"{self._of(number)}: {refused}; {REMEDY}") from None
+            raise WorkspaceError(f"{CAUSE}: {self._of(number)}: {refused}; {REMEDY}") from None
         except OSError as error:
             raise WorkspaceError(f"{self._of(number)}: {error.filename or folder}: {error.strerror}") from None
         finally:

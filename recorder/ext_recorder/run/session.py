@@ -22,7 +22,7 @@ from ext_recorder.http.traffic_counts import Traffic, endpoint_lines
 from ext_recorder.http.worker_context import ADDED, Origin
 from ext_recorder.messages.matcher import MATCH_ON
 from ext_recorder.messages.path_bindings import IfKnown, RecordBindings, is_bindable
-from ext_recorder.messages.provenance import Live, neutral_command, same_command, shown
+from ext_recorder.messages.provenance import Live, first_difference, neutral_command, same_command, shown
 from ext_recorder.messages.redaction import Redaction
 from ext_recorder.posix.child import exit_like, exit_status
 from ext_recorder.protocols.dialect import DIALECTS
@@ -279,8 +279,12 @@ def _header(folder: RecordingFolder, command: Sequence[str], options: RunOptions
     redaction = options.redact or Redaction()
     known = Header("", "", command=header.command, bindings=_paths(options).neutral())
     if header.command and not same_command(known, Live(command, bind=options.bindings, redact=redaction)):
+        redactor, paths = redaction.redactor(), _paths(options)
+        words = neutral_command(command, lambda data: paths.clean(redactor.redact(data)))
+        one, other = first_difference(header.command, words)
         raise UsageError(
-            f"{folder.path}: recorded with another command: {shown(header.command)}; use another folder, or record "
+            f"{folder.path}: recorded with another command: {shown(header.command)}; first difference: recorded "
+            f"{one}, now {other}; use another folder, or record "
             f"it again with {RECORD_AGAIN}"
         )
     return header

@@ -209,4 +209,4 @@ def test_a_run_keeps_sessions_apart_from_other_http(tmp_path: Path) -> None:
     assert "'text': '3'" in recorded.out
     check_sessions(tmp_path, ["head: ['POST 1', 'json', 'session']"])
     replayed = recording.check_replay()
-    assert "child mcp-127.0.0.1" in replayed.err
+    assert "child mcp-1: " in replayed.err

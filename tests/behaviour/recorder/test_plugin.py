@@ -379,3 +379,17 @@ def test_a_mask_of_the_marker_applies(pytester: pytest.Pytester) -> None:
     )
     pytester.makepyfile(test_it=changed)
     run(pytester).assert_outcomes(passed=1)
+
+
+def test_a_path_below_tmp_path_is_another_one_in_each_run(pytester: pytest.Pytester) -> None:
+    source = f"""
+        import pytest
+
+        @pytest.mark.recorded({COMMAND})
+        def test_one(recorded_child, tmp_path):
+            recorded_child.send({{"jsonrpc": "2.0", "id": 1, "method": "a", "params": [str(tmp_path / "x")]}})
+            assert str(tmp_path / "x") in recorded_child.receive().decode()
+    """
+    (name,) = recorded(pytester, source)
+    assert "/tmp/tmp_path/x" in (pytester.path / "cassettes" / "test_it" / name).read_text()
+    run(pytester, "--basetemp", str(pytester.path / "elsewhere")).assert_outcomes(passed=1)

@@ -112,8 +112,12 @@ class McpFiles(NamedTuple):
 
         from .mcp_recording import cassette_of
 
+        local: dict[str, int] = {}  # servers on loopback, which may have another port each time, by number
+
         def make(endpoint: str) -> RecordingConfig:
             place = endpoint.partition("://")[2].partition("/")[0].rpartition("@")[2]
+            if place.rpartition(":")[0] in {"127.0.0.1", "localhost", "[::1]"}:
+                place = str(local.setdefault(place, len(local) + 1))
             name = "mcp-" + "".join(char if char.isalnum() or char in ".-" else "-" for char in place)
             Path(self.cassettes).mkdir(exist_ok=True)
             names = (f"{self.cassettes}/{cassette_of(f'{name}.yaml', number)}" for number in count(1))

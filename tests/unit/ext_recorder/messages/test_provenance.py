@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from ext_recorder.cassette.header import Header, encode_header
 from ext_recorder.cassette.reader import Reader, read_header
 from ext_recorder.errors import UsageError
-from ext_recorder.messages.provenance import Live, check, headline, neutral_command
+from ext_recorder.messages.provenance import Live, check, first_difference, headline, neutral_command
 from tests.support.host import PATIENCE_S
 from tests.support.player_host import END, cassette
 from tests.support.recorder_process import ECHO, RECORDER, after_headline, python, run
@@ -223,3 +223,16 @@ def test_it_comes_before_all_that_the_recorded_child_wrote(tmp_path: Path) -> No
         check=True,
     )
     assert done.stdout == b"ext-recorder: replaying %b\nfirst\nsecond\n" % os.fsencode(path)
+
+
+@pytest.mark.parametrize(
+    ("live", "expected"),
+    [
+        (("python3.12", "-m", "x", "./task.yaml", "-v"), ("nothing", "-v")),
+        (("python", "-m", "x", "other.yaml"), ("task.yaml", "other.yaml")),
+        (("python", "-m", "x"), ("task.yaml", "nothing")),
+        (("ruby", "-m", "x", "task.yaml"), ("python3", "ruby")),
+    ],
+)
+def test_the_first_difference_of_two_commands_is_named(live: tuple[str, ...], expected: tuple[str, str]) -> None:
+    assert first_difference(("python3", "-m", "x", "task.yaml"), live) == expected

@@ -577,3 +577,18 @@ def test_a_line_that_differs_is_shown_with_its_control_characters_and_is_not_to_
         assert "the line QUIT\\r" in host.err
         assert "--ignore" not in host.err
         assert host.write(b"PING\r\n") == b"+PONG\r\n"
+
+
+def test_a_binding_without_a_path_is_the_remedy_of_a_miss(tmp_path: Path, order: str) -> None:
+    session = cassette(
+        tmp_path / "bound.yaml",
+        f"""
+    - {{t: 1, in: '{RUN.replace('"hi"', '"/tmp/repo/x"')}'}}
+    - {{t: 1, out: '{{"jsonrpc":"2.0","id":2,"result":{{}}}}'}}
+    {END}
+    """,
+        bindings={"repo": "/tmp/repo"},
+    )
+    with Host(session, Options(order=order)) as host:
+        (line,) = host.say(RUN.replace('"hi"', '"/srv/repo/x"'))
+        assert message_of(line).endswith("; replay with --bind repo=PATH")

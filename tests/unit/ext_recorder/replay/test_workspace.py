@@ -103,7 +103,9 @@ def test_only_a_folder_that_the_host_has_named_is_changed(tmp_path: Path, work: 
 def test_other_files_than_the_recorded_ones_are_refused_before_anything_is_written(
     tmp_path: Path, work: Path, patch: bytes, problem: str
 ) -> None:
-    with pytest.raises(WorkspaceError, match=f"changed files cannot be replayed: patch 1 in s.patch: {problem}; begin"):
+    with pytest.raises(
+        WorkspaceError, match=f"when recorded: changed files cannot be replayed: patch 1 in s.patch: {problem}; begin"
+    ):
         apply(tmp_path, work, NEW + patch)
     assert [path.name for path in work.iterdir()] == ["a.txt"]
 
