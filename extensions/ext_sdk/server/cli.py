@@ -437,7 +437,7 @@ def serve_text(extension: Definition, program: str) -> str:
 
 
 def operation_text(operation: Operation, program: str) -> str:
-    """Return the description, the arguments and the example of an operation."""
+    """Return the description, the arguments, the outputs and the example of an operation."""
     required = {field.encode_name for field in msgspec.structs.fields(operation.args_type) if field.required}
     rules = rules_text(operation.args_type)
     lines = [f"{operation.name}: {operation.description}", "", f"effects: {operation.effects}", ""]
@@ -454,6 +454,9 @@ def operation_text(operation: Operation, program: str) -> str:
         if members:
             text = f"members: {', '.join(members)}"
             lines += textwrap.wrap(text, WIDTH, initial_indent=" " * 6, subsequent_indent=" " * 8)
+    if operation.outputs:
+        lines += ["", "outputs (? is not always present):"]
+        lines += [f"  {name}\n      {description}" for name, description in operation.outputs.items()]
     if operation.example:
         lines += ["", "example:", f"  {_typed(operation, program)}"]
     return "\n".join(lines)

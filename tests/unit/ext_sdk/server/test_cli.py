@@ -87,6 +87,14 @@ def test_an_operation_is_explained() -> None:
     )
 
 
+def test_the_outputs_of_an_operation_are_explained() -> None:
+    """A prompt needs their names: `{steps.shell.copy.path}`."""
+    shell = [sys.executable, "-m", "ext_shell", "call", "copy", "--describe"]
+    explained = subprocess.run(shell, capture_output=True, text=True, timeout=PATIENCE_S, check=True).stdout
+    outputs = explained.rpartition("\noutputs (? is not always present):\n")[2].partition("\n\n")[0]
+    assert outputs.splitlines()[:2] == ["  path", "      absolute path of the copy"]
+
+
 def test_the_explanation_ends_with_the_example_as_it_is_typed() -> None:
     explained = call("echo", None, "--describe").stdout
     example = explained.rpartition("example:\n  ext-probe ")[2]
