@@ -100,7 +100,7 @@ class Document:
 
     @classmethod
     def parse(cls, path: Path, text: str) -> Document:
-        """Read a text that has one YAML document. Raises FileError."""
+        """Read a text that has one YAML document; of another kind of file, the first one. Raises FileError."""
         from ext_sdk.expect.documents import NotYaml, yaml_nodes
 
         if len(text) > LONGEST:
@@ -114,11 +114,13 @@ class Document:
             raise FileError([Problem(path, line, column, f"expected YAML: {reason}")]) from None
         except RecursionError:
             raise FileError([Problem(path, 0, 0, "the document is nested too deeply")]) from None
-        if len(found) > 1:
+        first = found[0][1] if found else None
+        other = isinstance(first, dict) and str(first.get("kind", "Task")) not in {"Task", "Eval", "Agent"}
+        if len(found) > 1 and not other:  # manifests, which globs of evals match as well
             mark = found[1][0].start_mark
             text = "expected one document, found another one; put each task into a file of its own"
             raise FileError([Problem(path, mark.line + 1, mark.column + 1, text)])
-        return cls(path, found[0][1], found[0][0]) if found else cls(path, None, None)
+        return cls(path, first, found[0][0] if found else None)
 
     def get(self, at: At) -> object:
         """Return the value at a place; None if it is missing."""

@@ -290,6 +290,7 @@ def folder(tmp_path: Path) -> Path:
             f"kind: Task\nmetadata: {{name: task-{name}, labels: {labels}}}\nsteps: {{prompt: {{inline: p}}}}"
         )
     (tmp_path / "other.yaml").write_text("kind: Pod")
+    (tmp_path / "several.yaml").write_text("kind: Service\n---\nkind: Pod\n")
     (tmp_path / "link.yaml").symlink_to("a.yaml")
     return tmp_path
 
