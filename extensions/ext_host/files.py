@@ -160,6 +160,22 @@ class Document:
             node = inner
         return mark.line + 1, mark.column + 1
 
+    def questions(self) -> Iterator[Problem]:
+        """Yield the plain scalars in `{}` or `[]` that have a `?`: valid YAML, which parsers of Go refuse."""
+        import yaml
+
+        text = "`?` in a text without quotes within {} or [] is a YAML error for mcpchecker; quote the text"
+        stack: list[tuple[yaml.Node | None, bool]] = [(self._root, False)]
+        seen: set[int] = set()
+        while stack:
+            node, in_flow = stack.pop()
+            if isinstance(node, yaml.CollectionNode) and id(node) not in seen:
+                seen.add(id(node))
+                inner = [part for pair in node.value for part in (pair if isinstance(pair, tuple) else (pair,))]
+                stack += [(part, in_flow or bool(node.flow_style)) for part in inner]
+            elif isinstance(node, yaml.ScalarNode) and in_flow and not node.style and "?" in node.value:
+                yield Problem(self.path, node.start_mark.line + 1, node.start_mark.column + 1, text)
+
     def problem(self, at: At, text: str, *, key: bool = False, task: str = "") -> Problem:
         """Return a problem at a place of this document."""
         return Problem(self.path, *self.position(at, key=key), text, task)

@@ -102,6 +102,11 @@ class Linter:
     def findings(self) -> list[Finding]:
         return sorted(set(self._found))
 
+    @property
+    def _wrong(self) -> set[Path]:
+        """The files with errors, resolved."""
+        return {each.path.resolve() for each in self._found if each.severity == ERROR}
+
     def run(self, paths: Sequence[Path]) -> None:
         """Check files, and all files in folders. Raises HostError for a path that does not exist."""
         for path in paths:
@@ -115,10 +120,12 @@ class Linter:
         for one in self._evals:
             sets = [task_set for task_set in one.spec.task_sets if not task_set.source]
             for task_set in sets:
-                tasks = self._tasks_of(task_paths(task_set))
+                paths = task_paths(task_set)
+                tasks = self._tasks_of(paths)
                 selected = [task for task in tasks if task_set.labels.items() <= task.labels.items()]
                 one.selected.append((task_set.at, selected))
-                if one.spec.document and (problem := no_task(one.spec.document, task_set, tasks)):
+                problem = no_task(one.spec.document, task_set, tasks) if one.spec.document else None
+                if problem and not self._wrong.intersection(path.resolve() for path in paths if path.exists()):
                     self._add_problems([problem], "no-tasks")
             self._found += eval_findings(one.spec, one.selected, extension_of)
         self._apply()
@@ -165,6 +172,7 @@ class Linter:
             wrong += f"; {near}" if kind and near.startswith("did") else ""
             self._found.append(finding(document, "file", ("kind",), wrong))
             return
+        self._add_problems(list(document.questions()) if "?" in text else [])
         found_here = list(format_findings(document))
         self._found += found_here
         self._parse(key, document, [each for each in found_here if each.rule == "file"])

@@ -52,6 +52,7 @@ RULES = {
     "template": (ERROR, "A template {steps.…}, {agent.…} or {random.…} without a value, or where none is replaced."),
     "phase": (ERROR, "A step that needs the answer of the agent, outside of verify."),
     "no-check": (WARNING, "A task whose verify cannot fail."),
+    "no-verify": (ERROR, "A task without verify, with an unknown member of a similar name."),
     "long-wait": (WARNING, "A timeout that is longer than hosts wait for one call."),
     "no-cleanup": (WARNING, "A namespace, a mock or a process that no step removes."),
     "shared-name": (WARNING, "Parallel tasks of one folder that use the same names."),
@@ -786,6 +787,8 @@ class TaskRules:
             if at.phase in visible:
                 return f"{at.place} runs later"
             return f"outputs of {at.phase} are not known in {'the prompt' if phase == 'prompt' else phase}"
+        if any(each.prefix == kind.partition(".")[0] and not each.provider for each in self.steps):
+            return ""  # the missing entry of `requires` is reported
         for each in self.steps:
             if each.prefix and each.spec.name == kind:
                 right = f"{{steps.{each.provider}.{each.operation}.{key}}}"
@@ -844,9 +847,14 @@ class TaskRules:
             return
         at: At = ("steps" if self.task.legacy else "spec", "verify")
         if not verify:
-            self.add(
-                "no-check", at, "no step verifies the task, so that it always passes; add steps to verify", of_name=True
-            )
+            text = "no step verifies the task: mcpchecker always passes it, `ext-host run` fails it"
+            objects = [self.task.document.get(place) for place in (at[:1], ())]
+            members = [name for each in objects if isinstance(each, dict) for name in each]
+            near = [name for name in members if suggest(name, ["verify"]).startswith("did")]
+            if near and self.task.document.get(at) is None:
+                self.add("no-verify", at, f"{text}; rename {near[0]!r} to 'verify', in `{at[0]}`", of_name=True)
+            else:
+                self.add("no-check", at, f"{text}; add steps to verify", of_name=True)
             return
         names = ", ".join(dict.fromkeys(step.spec.name for step in verify))
         self.add("no-check", at, f"no step of verify checks anything ({names}); add an expectation", of_name=True)

@@ -294,7 +294,8 @@ class EvalRun:
         found = [*ignored_members(self.spec.document)] if self.spec.document else []
         for task in (selected.task for selected in self.tasks):
             found += ignored_members(task.document, (step for steps in task.steps.values() for step in steps))
-        problems: list[Problem] = []
+        tasks = [selected.task for selected in self.tasks if not selected.task.name]
+        problems = [task.document.problem(("metadata", "name"), "the task has no name; set it") for task in tasks]
         with suppress(HostError):  # reported by `check`
             agent = self.agent()
             if isinstance(file := getattr(agent, "file", None), AgentFile):

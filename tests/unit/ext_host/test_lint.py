@@ -375,3 +375,22 @@ def test_the_examples_of_this_project_have_no_findings(capsys: pytest.CaptureFix
     """Except for links to programs, which users create."""
     code, text = lint(capsys, str(ROOT / "docs" / "examples"), "--strict", "--ignore", "missing-program")
     assert (code, text.partition(":")[2]) == (0, " 0 errors, 0 warnings\n"), text
+
+
+@pytest.mark.parametrize(
+    "task",
+    [
+        RIGHT + "  cleanup: [a: {b: ]\n",
+        RIGHT.replace("kind: Task", "kind: Tasks"),
+        RIGHT.replace("apiVersion: mcpchecker/v1alpha2\n", ""),
+        RIGHT + "  prompt: {inline: Twice.}\n",
+    ],
+)
+def test_a_task_with_an_error_of_its_own_is_not_missing_in_the_eval(
+    task: str, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write(folder, {"a/task.yaml": task, "eval.yaml": EVAL})
+    code, text = lint(capsys, "eval.yaml")
+    assert code == 1
+    assert "a/task.yaml:" in text
+    assert "[no-tasks]" not in text

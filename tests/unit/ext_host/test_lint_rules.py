@@ -158,7 +158,14 @@ CASES = {
         "  setup: [shell.assert-agent: {output: {contains: a}}]\n" + CHECK,
         "7:11 phase: shell.assert-agent needs the answer of the agent; move it to verify",
     ),
-    "no verify": ("  setup: [shell.make-temp: {}]\n", "4:1 no-check: no step verifies the task"),
+    "no verify": (
+        "  setup: [shell.make-temp: {}]\n",
+        "4:1 no-check: no step verifies the task: mcpchecker always passes it, `ext-host run` fails it; add steps to ",
+    ),
+    "a question without quotes in braces": (
+        "  verify: [shell.run: {command: [ls, Is it right?]}]\n",
+        "7:38 file: `?` in a text without quotes within {} or [] is a YAML error for mcpchecker; quote the text",
+    ),
     "a verify that cannot fail": (
         "  verify:\n    - http: {url: 'http://127.0.0.1:1'}\n    - shell.wait: {name: a, onTimeout: ok}\n",
         "7:3 no-check: no step of verify checks anything (http, shell.wait); add an expectation",
@@ -422,6 +429,7 @@ def test_every_rule_has_a_case(tmp_path: Path) -> None:
     """Those of several files have tests in test_lint."""
     found = {expected.split()[1].rstrip(":") for _, expected in CASES.values()}
     others = {"shared-name", "shared-port", "missing-program", "no-tasks", "duplicate-name", "extension", "not-checked"}
+    others.add("no-verify")  # a second finding of its file is an unknown member
     assert found | others == RULES.keys()
     assert not found & others
 
@@ -473,3 +481,25 @@ def test_values_that_no_task_has_are_findings(old: str, new: str, tmp_path: Path
 
 def test_an_unknown_syntax_of_patterns_accepts_all() -> None:
     assert list(Checker({"pattern": r"\p{Greek}"}).problems("a")) == []
+
+
+def test_a_misspelt_verify_is_an_error(tmp_path: Path) -> None:
+    found = findings(tmp_path, CHECK.replace("verify", "verfy"))
+    assert [text.partition(": ")[0] for text in found] == ["4:1 no-verify", "7:3 unknown-member"]
+    assert found[0].endswith("; rename 'verfy' to 'verify', in `spec`")
+    assert RULES["no-verify"][0] == "error"
+    at_top = findings(tmp_path, CHECK.replace("  verify", "verify"))
+    assert "4:1 no-verify" in [text.partition(": ")[0] for text in at_top]
+
+
+@pytest.mark.parametrize("text", ["'Is it?'", '"Is it?"', "Is it"])
+def test_a_quoted_question_is_accepted(text: str, tmp_path: Path) -> None:
+    assert findings(tmp_path, f"  verify:\n    - shell.run: {{command: [ls, {text}]}}\n") == []
+    assert findings(tmp_path, "  verify:\n    - shell.run:\n        command:\n          - Is it?\n") == []
+
+
+def test_a_template_of_an_extension_that_is_not_required_is_not_checked(tmp_path: Path) -> None:
+    head = HEAD.replace("  requires: [{extension: shell}, {extension: http}, {extension: kubernetes, as: k8s}]\n", "")
+    body = "  setup: [shell.make-temp: {}]\n" + CHECK
+    found = findings(tmp_path, body, head=head, prompt="'In {steps.shell.make-temp.path}'")
+    assert {text.split()[1] for text in found} == {"step:"}

@@ -460,3 +460,10 @@ def test_what_an_eval_lacks_is_reported_once(tasks: Tasks) -> None:
     assert (problem.text, problem.line) == (text, 4)
     (problem,) = tasks.prepare(tasks.eval("taskSets: [{glob: 'tusk*.yaml'}]")).check()
     assert str(problem).endswith("eval.yaml:4:21: no file matches the glob 'tusk*.yaml'")
+
+
+def test_a_task_without_a_name_is_a_warning(tasks: Tasks) -> None:
+    path = tasks.task(f"verify: [{OK}]")
+    path.write_text(path.read_text().replace("metadata: {name: ", "metadata: {nickname: "))
+    found = tasks.prepare(path).warnings()
+    assert any(text.startswith(f"warning: {path}:") and "the task has no name" in text for text in found)
