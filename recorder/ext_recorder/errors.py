@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 # Option that records again, for remedies. A program that runs the recorder, such as ext-host, names its own option.
 # `ext-recorder replay` does not record, so its remedy names the command that does.
+BY_ANOTHER_PROGRAM = "EXT_RECORDER_AGAIN" in os.environ
 RECORD_AGAIN = os.environ.get(
     "EXT_RECORDER_AGAIN", "ext-recorder record --mode all" if sys.argv[1:2] == ["replay"] else "--mode all"
 )

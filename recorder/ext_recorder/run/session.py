@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ext_recorder.cassette.header import Header
 from ext_recorder.cassette.paths import partial_of
 from ext_recorder.cassette.recording import CASSETTES, HEADER, Child, RunHeader, with_sessions
-from ext_recorder.errors import RECORD_AGAIN, RecorderError, UsageError
+from ext_recorder.errors import BY_ANOTHER_PROGRAM, RECORD_AGAIN, RecorderError, UsageError
 from ext_recorder.http.interaction_store import DIFFERS
 from ext_recorder.http.kubeconfig import Kubeconfig, texts_of
 from ext_recorder.http.proxy.service import McpFiles
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
 EXIT_DIFFERS = 3  # the traffic differed from the recorded one
 EXIT_INCOMPLETE = 3  # the command ended well, but was not recorded
-# A replayed extension or server returns the recorded results, whatever the agent did.
+# A replayed extension or server returns the recorded results, whatever the agent did. ext-host reports this itself.
 NOT_CHECKED = "replayed children do not check the work of an agent: their results are the recorded ones"
 WORKING = "cwd"  # binding of the working directory
 
@@ -429,7 +429,7 @@ def _replay(folder: RecordingFolder, command: Sequence[str], options: RunOptions
     ended = run_command(start, access, work, started, children.replayed)
     same, told = ended.result
     names = {child.name for child in header.children if child.cassettes and children.is_wanted(child.name)}
-    if names and not names & wrapping.agents:
+    if names and not names & wrapping.agents and not BY_ANOTHER_PROGRAM:
         remarks.append(f"{NOT_CHECKED}; to run one of {', '.join(sorted(names))}: --real NAME")
     result = f"replayed {folder.path} in {ended.seconds:.1f} s instead of {header.seconds:.1f} s"
     if unpaid := sum((played + absent for _, played, absent in ended.traffic.values()), Traffic()).model:
