@@ -291,6 +291,11 @@ def evals_of(files: Sequence[str]) -> list[EvalFile]:
     evals: list[EvalFile] = []
     tasks: list[Path] = []
     for name in files:
+        if Path(name).is_dir():
+            file = Path(name, "eval.yaml")
+            remedy = f"; run {file}" if file.is_file() else ""
+            problems.append(Problem(Path(name), 0, 0, f"expected a file of a Task or an Eval, found a folder{remedy}"))
+            continue
         try:
             found = read_file(Path(name))
         except FileError as error:

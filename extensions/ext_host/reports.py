@@ -202,8 +202,9 @@ class TextReport:
             yield readable(f"{event.phase:8} {event.level:7} {event.message}")
         elif event.kind == "trial_complete" and event.trials > 1 and not self._quiet:
             yield self._verdict("run", event, f"{event.trial} of {event.trials}")
-        elif event.kind == "task_complete" and not (self._quiet and event.status == "passed"):
-            yield self._verdict("task", event, event.task or str(event.path))
+        elif event.kind == "task_complete" and not (self._quiet and event.status == "passed" and not event.message):
+            remark = f": {event.message}" if event.status == "passed" and event.message else ""
+            yield self._verdict("task", event, f"{event.task or event.path}{remark}")
             if event.status != "passed":
                 yield from (f"{_INDENT}{readable(line)}" for line in event.message.strip().splitlines())
 

@@ -100,7 +100,8 @@ class Event:
         trial, trials: from 1; 0 outside of a trial.
         phase: setup, agent, verify or cleanup; "" outside. The end of the agent is a step of the phase agent.
         status: of what has ended: a step is passed, failed or error.
-        message: of a step its message, of what failed the reason, of agent_output and log the text.
+        message: of a step its message, of what failed the reason, of agent_output and log the text, of
+            a task that passed its failed setup step.
         level: of log: debug, info, warn or error.
         seconds: duration of what has ended.
         step: of step.
@@ -404,9 +405,11 @@ class EvalRun:
             status = _worst([each.status for each in trials])
             reason = next((each.reason for each in trials if each.status == status), "")
             result = TaskResult(task, number, status, reason, tuple(trials), time.monotonic() - began)
-        self._emit(
-            replace(event, kind="task_complete", status=result.status, message=result.reason, seconds=result.seconds)
-        )
+        setups = [each.phases["setup"].steps for each in trials if "setup" in each.phases]
+        failed = [index for steps in setups for index, step in enumerate(steps, 1) if not step.success]
+        remark = f"passed although setup step {failed[0]} failed" if failed and result.status == "passed" else ""
+        text = result.reason or remark
+        self._emit(replace(event, kind="task_complete", status=result.status, message=text, seconds=result.seconds))
         return result
 
     def _trial(self, agent: Agent, task: TaskFile, event: Event) -> TrialResult:

@@ -204,3 +204,8 @@ def test_the_summary_counts_tasks() -> None:
     out = io.StringIO()
     TextReport(out).summary([RESULT])
     assert out.getvalue() == "4 tasks: 1 passed, 1 failed, 1 error, 1 skipped in 6s\nskipped, not checked: unnamed\n"
+
+
+def test_a_quiet_report_has_the_remark_on_a_task_that_passed() -> None:
+    events = [event("task_start"), complete(1, message="passed although setup step 2 failed")]
+    assert text_of(*events, quiet=True) == "task     passed  task-1: passed although setup step 2 failed\n"

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from ext_host.__main__ import main
 from ext_host.agents import CommandAgent, agent_of
 from ext_host.commands import AgentResult
 from ext_host.files import HostError
@@ -467,3 +468,19 @@ def test_a_task_without_a_name_is_a_warning(tasks: Tasks) -> None:
     path.write_text(path.read_text().replace("metadata: {name: ", "metadata: {nickname: "))
     found = tasks.prepare(path).warnings()
     assert any(text.startswith(f"warning: {path}:") and "the task has no name" in text for text in found)
+
+
+def test_a_task_that_passes_after_a_failed_setup_step_has_a_remark(tasks: Tasks) -> None:
+    result = tasks.run(tasks.task(f"setup: [{OK}, {{x.fail: {{}}}}]\nverify: [{OK}]"))
+    assert (result.tasks[0].status, result.tasks[0].reason) == ("passed", "")
+    messages = [each.message for each in tasks.events if each.kind == "task_complete"]
+    assert messages == ["passed although setup step 2 failed"]
+
+
+def test_a_folder_is_refused_with_the_eval_in_it(tasks: Tasks, capsys: pytest.CaptureFixture[str]) -> None:
+    text = f"ext-host: {tasks.folder}: expected a file of a Task or an Eval, found a folder"
+    assert main(["run", str(tasks.folder)]) == 2
+    assert capsys.readouterr().err == f"{text}\n"
+    tasks.eval("taskSets: [{path: task.yaml}]")
+    assert main(["run", str(tasks.folder)]) == 2
+    assert capsys.readouterr().err == f"{text}; run {tasks.folder / 'eval.yaml'}\n"
