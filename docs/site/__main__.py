@@ -93,7 +93,7 @@ class Pages:
                 raise FileNotFoundError(f"{source}: {error}") from error
             if page == "quick-start.md":  # README begins with what the start page says, too
                 text = re.sub(r"\A(?s:.*?)(?=^## )", "# Quick start\n\n", text, count=1, flags=re.MULTILINE)
-            elif page == "changelog.md":  # it names everything, so that it would be found before the page of a thing
+            elif page == "changelog.md":  # it names everything, so that it would be found before the page about it
                 text = UNLISTED + text
             self._write(page, text)
         return list(sources.values())
