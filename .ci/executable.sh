@@ -5,10 +5,14 @@
 id=@ID@
 problems=
 
+whole() { # FOLDER: the files that each start needs have content; a crash of the system can leave them empty
+    [ -x "$1/bin/gevals-extensions" ] && [ -s "$1/bin/gevals-extensions" ] && [ -s "$1/start.pyc" ]
+}
+
 start() { # FOLDER ARGUMENT...: replace this process by the program; return if it is not in the folder, or not this user's
     parent=$1 folder=$1/$id
     shift
-    if [ -O "$parent" ] && [ ! -L "$parent" ] && [ -O "$folder" ] && [ -x "$folder/bin/gevals-extensions" ]; then
+    if [ -O "$parent" ] && [ ! -L "$parent" ] && [ -O "$folder" ] && whole "$folder"; then
         exec "$folder/bin/gevals-extensions" -I -S "$folder/start.pyc" "$0" "$@"
     fi
 }
@@ -23,8 +27,8 @@ unpack() { # FOLDER: unpack next to the final place, then rename, so that other 
     find "$1" -maxdepth 1 -name '*-????????????????' -mtime +30 -exec rm -rf {} + # not started for 30 days
     new=$(mktemp -d "$1/new.XXXXXXXX") || return
     if tail -c +@OFFSET@ "$0" | tar -xzof - -C "$new"; then
-        if [ -e "$1/$id" ] && [ ! -x "$1/$id/bin/gevals-extensions" ]; then
-            mv "$1/$id" "$new/incomplete" # files of it were deleted
+        if [ -e "$1/$id" ] && ! whole "$1/$id"; then
+            mv "$1/$id" "$new/incomplete" # files of it were deleted or emptied
         fi
         # Fails if another process was first, whose folder is used then, or if programs in this folder cannot be run.
         "$new/bin/gevals-extensions" -I -S -c 'import os, sys; os.rename(*sys.argv[1:])' "$new" "$1/$id"

@@ -182,6 +182,17 @@ def test_a_truncated_file_is_refused_and_leaves_nothing(tmp_path: Path, variable
     assert unpacked(tmp_path / "cache") == []
 
 
+@pytest.mark.parametrize("name", ["bin/gevals-extensions", "start.pyc"])
+def test_a_folder_with_an_empty_file_is_unpacked_again(name: str, run: Runner, tmp_path: Path) -> None:
+    """A crash of the system can leave files without their content; an empty interpreter would succeed silently."""
+    environ = {"XDG_CACHE_HOME": str(tmp_path / "cache")}
+    run("--version", env=environ)
+    (folder,) = unpacked(tmp_path / "cache")
+    (folder / name).write_bytes(b"")
+    assert run("--version", env=environ).startswith("gevals-extensions")
+    assert (folder / name).stat().st_size > 0
+
+
 def test_an_incomplete_folder_is_unpacked_again(run: Runner, tmp_path: Path) -> None:
     cache = tmp_path / "cache"
     environ = {"XDG_CACHE_HOME": str(cache)}
