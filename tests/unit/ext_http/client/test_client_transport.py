@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 import ssl
+from queue import Queue
 from typing import TYPE_CHECKING
 
 import pytest
@@ -76,15 +77,15 @@ def test_a_body_where_there_is_none_is_excess(method: str, response: bytes, http
 
 
 def test_excess_that_comes_while_the_connection_is_idle_is_noticed_before_it_is_used_again(http: Extension) -> None:
-    idle: list[socket.socket] = []
+    idle: Queue[socket.socket] = Queue()
 
     def talk(connection: socket.socket, head: bytes) -> None:
         connection.sendall(HELLO)
-        idle.append(connection)
+        idle.put(connection)
 
     with RawServer(talk) as server:
         assert http.get(server.url).outputs["body"] == "hello"
-        idle[0].sendall(SMUGGLED)
+        idle.get(timeout=60).sendall(SMUGGLED)
         assert http.get(server.url).outputs["body"] == "hello"
         assert server.connections == 2
 
