@@ -19,6 +19,7 @@ import re
 import subprocess
 import sys
 import tempfile
+import tomllib
 import venv
 from pathlib import Path
 
@@ -108,11 +109,18 @@ def notes(number: str) -> str:
 
 
 def check(tag: str) -> None:
-    """Check that a tag, the version, the changelog and the files in dist/ belong together."""
+    """Check that a tag, the version, the changelog, the address of the repository and the files in dist/ agree."""
     number = version()
     if tag and tag != f"v{number}":
         raise ReleaseError(f"tag {tag}: the version of extensions/ext_sdk/core/__init__.py is {number}; tag v{number}")
     notes(number)
+    address = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["urls"]["Repository"]
+    repository = os.environ.get("GITHUB_REPOSITORY")
+    if repository and not address.endswith(f"/{repository}"):
+        raise ReleaseError(
+            f"pyproject.toml: [project.urls] has {address}, but the release is of {repository}; correct the addresses "
+            "there and in recorder/pyproject.toml"
+        )
     files = [*wheels().values(), *(DIST / f"{name}-{number}.tar.gz" for name in DISTRIBUTIONS)]
     run(sys.executable, "-m", "twine", "check", "--strict", *files)
     others = {path.name for kind in ("*.whl", "*.tar.gz") for path in DIST.glob(kind)} - {path.name for path in files}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 import shutil
 import sys
 import tarfile
@@ -11,6 +12,8 @@ import zipfile
 from configparser import ConfigParser
 from email.parser import Parser
 from typing import TYPE_CHECKING
+
+from readme_renderer.markdown import render
 
 from ext_recorder.tools.view.page import SCRIPTS
 from ext_sdk.core import __version__
@@ -63,6 +66,13 @@ def names_in_wheel(wheel: Path) -> set[str]:
 def read_from_wheel(wheel: Path, name: str) -> str:
     with zipfile.ZipFile(wheel) as archive:
         return archive.read(name).decode()
+
+
+def read_from_sdist(sdist: Path, name: str) -> str:
+    with tarfile.open(sdist) as archive:
+        member = archive.extractfile(f"{sdist.name.removesuffix('.tar.gz')}/{name}")
+        assert member
+        return member.read().decode()
 
 
 def packaged_files(wheel: Path) -> dict[str, bytes]:
@@ -151,14 +161,34 @@ def test_two_builds_give_equal_bytes(shipped: Shipped, published: Published, tmp
 
 def test_gevals_extensions_depends_on_the_recorder_of_its_version(published: Published) -> None:
     wheel = metadata(read_from_wheel(published.wheels["gevals_extensions"], f"{NAME}.dist-info/METADATA"))
-    with tarfile.open(published.sdists["gevals_extensions"]) as archive:
-        member = archive.extractfile(f"{NAME}/PKG-INFO")
-        assert member
-        sdist = metadata(member.read().decode())
+    sdist = metadata(read_from_sdist(published.sdists["gevals_extensions"], "PKG-INFO"))
     assert f"ext-recorder=={__version__}" in (wheel.get_all("Requires-Dist") or [])
     # Installers that read the metadata of an sdist without building it find the same.
     assert sdist.get_all("Requires-Dist") == wheel.get_all("Requires-Dist")
     assert sdist.get_all("Dynamic") is None
+
+
+def test_the_readmes_on_the_package_index_have_no_relative_links_and_the_links_lead_to_files(
+    shipped: Shipped, published: Published
+) -> None:
+    addresses = set()
+    for name, wheel in published.wheels.items():
+        info = metadata(read_from_wheel(wheel, f"{name}-{__version__}.dist-info/METADATA"))
+        assert info["Description-Content-Type"] == "text/markdown"
+        text = info.get_payload()
+        assert isinstance(text, str)
+        assert metadata(read_from_sdist(published.sdists[name], "PKG-INFO")).get_payload() == text
+        page = render(text)
+        assert page
+        found = re.findall(r'\b(?:href|src)="([^"]*)"', page) + re.findall(r'\bsrcset="([^"]*)"', text)
+        assert [address for address in found if not address.startswith(("https://", "#"))] == []
+        addresses.update(found)
+    repository = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["urls"]["Repository"]
+    own = {re.sub(r"#.*", "", address) for address in addresses if address.startswith(f"{repository}/")}
+    assert f"{repository}/blob/v{__version__}/CHANGELOG.md" in own
+    assert f"{repository}/raw/v{__version__}/docs/images/first-task.svg" in own
+    files = {re.sub(rf"^{re.escape(repository)}/(raw|blob)/v{re.escape(__version__)}/", "", address) for address in own}
+    assert {name for name in files if not (shipped.source / name).is_file()} == set()
 
 
 def test_an_editable_installation_of_a_checkout_needs_no_second_distribution(shipped: Shipped, tmp_path: Path) -> None:
@@ -177,6 +207,7 @@ def test_the_recorder_has_the_license_and_the_requirements_of_the_tree() -> None
     assert (ROOT / "recorder/LICENSE").read_text() == (ROOT / "LICENSE").read_text()
     assert set(own["dependencies"]) <= set(tree["dependencies"])
     assert own["optional-dependencies"]["remote"] == tree["optional-dependencies"]["remote"]
+    assert own["urls"] == tree["urls"]
     assert own["requires-python"] == tree["requires-python"]
     assert {one for one in own["classifiers"] if "Python ::" in one} == {
         one for one in tree["classifiers"] if "Python ::" in one

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
@@ -35,17 +36,18 @@ CHANGELOG = """# Changelog
 
 @pytest.fixture
 def tree(tmp_path: Path) -> Path:
-    for name in (".ci/release.py", "extensions/ext_sdk/core/__init__.py"):
-        (tmp_path / name).parent.mkdir(parents=True)
+    for name in (".ci/release.py", "extensions/ext_sdk/core/__init__.py", "pyproject.toml"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / name, tmp_path / name)
     (tmp_path / "CHANGELOG.md").write_text(CHANGELOG.replace("VERSION", __version__))
     (tmp_path / "dist").mkdir()
     return tmp_path
 
 
-def release(tree: Path, *arguments: str) -> tuple[int, str]:
+def release(tree: Path, *arguments: str, repository: str = "") -> tuple[int, str]:
     command: list[str | Path] = [sys.executable, tree / ".ci" / "release.py", *arguments]
-    done = subprocess.run(command, cwd=tree, capture_output=True, text=True, check=False, timeout=60)
+    environ = os.environ | {"GITHUB_REPOSITORY": repository}
+    done = subprocess.run(command, cwd=tree, env=environ, capture_output=True, text=True, check=False, timeout=60)
     return done.returncode, done.stdout + done.stderr
 
 
@@ -83,6 +85,18 @@ def test_the_right_tag_needs_a_section_and_the_wheels(tree: Path) -> None:
     assert release(tree, "check", f"v{__version__}") == missing
     (tree / "CHANGELOG.md").write_text("# Changelog\n")
     assert "CHANGELOG.md: no section" in release(tree, "check", f"v{__version__}")[1]
+
+
+def test_the_release_of_another_repository_than_that_of_pyproject_is_refused(tree: Path) -> None:
+    tag = f"v{__version__}"
+    address = "https://github.com/OWNER/gevals-extensions"
+    code, output = release(tree, "check", tag, repository="fork-owner/gevals-extensions")
+    assert code == 1
+    assert f"[project.urls] has {address}, but the release is of fork-owner/gevals-extensions" in output
+    text = (tree / "pyproject.toml").read_text()
+    assert text.count(address) == 2
+    (tree / "pyproject.toml").write_text(text.replace(address, "https://github.com/fork-owner/gevals-extensions"))
+    assert "no such file" in release(tree, "check", tag, repository="fork-owner/gevals-extensions")[1]
 
 
 def test_the_checksums_are_those_that_sha256sum_checks(tree: Path) -> None:
