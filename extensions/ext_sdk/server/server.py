@@ -368,7 +368,7 @@ class Server:
     ) -> None:
         self.extension = extension
         self._stdio = stdio
-        self._shared = SharedValues(extension.name, redactor.redact_text)
+        self._shared = SharedValues(extension.name, redactor.redact_text, stdio.input)
         self.session = Session(extension, redactor, config, shared=self._shared)
         self.limiter = LineLimiter(redactor, self._spill_to_file)
         self.calls = Calls()

@@ -7,8 +7,8 @@ host started when a reference needs them. Secret values are never written.
         of-<host>-<random>/                      of one extension; locked while it runs, later removed by any other
             <hash of workdir, scope and name>    the values of one name
 
-The host is the parent process, or the value of EXT_VALUES_HOST: `ext-recorder` sets it, because it is the parent of the
-extension that it records.
+The host is the parent process, unless standard input has an owner (F_SETOWN of fcntl(2)): `ext-recorder` sets it to the
+host, because it is itself the parent of the extension that it records. The variable EXT_VALUES_HOST precedes both.
 """
 
 from __future__ import annotations
@@ -75,12 +75,17 @@ class SharedValues:
     Args:
         extension: name of this extension.
         redact: returns a text without secrets; a value that it changes is not shared.
+        input: descriptor of standard input, from which the extension reads the messages of the host.
     """
 
-    def __init__(self, extension: str, redact: Callable[[str], str]) -> None:
+    def __init__(self, extension: str, redact: Callable[[str], str], input: int = 0) -> None:
         self._extension = f"ext-{extension}"
         self._redact = redact
-        self._host = f"of-{re.sub('[^A-Za-z0-9]', '_', os.environ.get(HOST_VARIABLE) or str(os.getppid()))[:100]}"
+        owner = 0
+        with suppress(OSError):  # closed
+            owner = fcntl.fcntl(input, fcntl.F_GETOWN)
+        host = os.environ.get(HOST_VARIABLE) or str(owner if owner > 0 else os.getppid())
+        self._host = f"of-{re.sub('[^A-Za-z0-9]', '_', host)[:100]}"
         self._own = ""  # name of this extension's directory
         self._descriptor = -1  # of that directory; the lock belongs to it
         self._sizes: dict[str, int] = {}  # of its files

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import fcntl
 import os
 import resource
 import signal
@@ -76,12 +77,17 @@ def spawn(command: Sequence[str]) -> Child:
     Ignored signals stay ignored, as without a recorder. SIGPIPE and SIGXFSZ, which Python ignores by itself, are reset
     to their defaults.
 
+    Extensions of one host share values, and this process is between: the owner of the child's standard input is the
+    host. A variable would be in the environment that the child may send to its host.
+
     Raises:
         CommandError: the command does not exist, or cannot be executed.
     """
     pipes = [os.pipe() for _ in range(3)]
     (in_read, in_write), (out_read, out_write), (err_read, err_write) = pipes
     theirs, ours = (in_read, out_write, err_write), (in_write, out_read, err_read)
+    with contextlib.suppress(OSError):  # the host may have ended
+        fcntl.fcntl(in_read, fcntl.F_SETOWN, os.getppid())
     try:
         pid = os.posix_spawnp(
             command[0],

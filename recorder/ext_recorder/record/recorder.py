@@ -86,12 +86,9 @@ def record(session: RecordingConfig, http: Callable[[RecordingConfig], TrafficRe
 def spawn_in(layer: TrafficRecorder | None, command: Sequence[str]) -> Child:
     """Start a command, with the environment of the HTTP traffic recorder if there is one.
 
-    Extensions of one host share values; the variable names the host, because this process is between.
-
     Raises:
         CommandError: from `spawn`.
     """
-    os.environ.setdefault("EXT_VALUES_HOST", str(os.getppid()))
     if layer is None:
         return spawn(command)
     os.environ.update(layer.variables)

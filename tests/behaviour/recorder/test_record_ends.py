@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import pty
 import signal
@@ -37,6 +38,15 @@ from tests.support.recorder_process import (
 def test_the_exit_code_is_the_childs(cassette: Path, code: int) -> None:
     assert run(cassette, python(f"raise SystemExit({code})")).code == code
     assert marks(cassette, "exit") == [("exit", code)]
+
+
+def test_a_child_has_the_environment_that_the_recorder_was_given(cassette: Path) -> None:
+    shown = python("import json, os; print(json.dumps(dict(os.environ)))")
+    environment = {**os.environ, "ONE_MORE": "1"}
+    found = subprocess.run(
+        recorder(cassette, shown), env=environment, stdout=subprocess.PIPE, check=True, timeout=PATIENCE_S
+    )
+    assert json.loads(found.stdout) == environment
 
 
 @pytest.mark.parametrize("name", ["SIGKILL", "SIGTERM", "SIGSEGV", "SIGABRT", "SIGUSR1"])

@@ -141,3 +141,5 @@ def test_an_extension_that_is_recorded_shares_values_too(start: Callable[..., Ex
     place = {"workdir": str(tmp_path)}
     recorded.outputs("run", {"command": ["echo", "-n", "hi"], "as": "a"}, **place)
     assert other.outputs("run", {"command": ["echo", "-n", "${a.stdout}"]}, **place)["stdout"] == "hi"
+    in_shell = start("ext_shell", *record[:4], str(tmp_path / "more.yaml"), "--", "sh", "-c", '"$@"; exit', "sh")
+    assert in_shell.outputs("run", {"command": ["echo", "-n", "${a.stdout}"]}, **place)["stdout"] == "hi"
