@@ -10,6 +10,7 @@ from __future__ import annotations
 import glob
 import os
 import re
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 API_VERSIONS = ("mcpchecker/v1alpha1", "mcpchecker/v1alpha2")
 PHASES = ("setup", "verify", "cleanup")
 LONGEST = 4 * 1024 * 1024  # characters of a file
+RUN_VARIABLE = "EXT_RECORDER_RUN"  # `ext-recorder run` records this process: its folder, with copies of files of --wrap
 At = tuple[str | int, ...]  # members and indices that lead to a value: ("spec", "setup", 0, "shell.run")
 
 
@@ -90,9 +92,18 @@ class Document:
 
     @classmethod
     def read(cls, path: Path) -> Document:
-        """Read a file that has one YAML document. Raises FileError."""
+        """Read a file that has one YAML document. Raises FileError.
+
+        The path of a copy that `ext-recorder run --wrap` has made ends with that of the user's file, which is the one
+        that problems name, and at which relative paths start.
+        """
+        given, copies = path, f"{os.environ.get(RUN_VARIABLE)}/config/"
+        if str(path).startswith(copies):
+            path = Path("/", str(path).removeprefix(copies))
+            with suppress(ValueError):
+                path = path.relative_to(Path.cwd())
         try:
-            text = path.read_text("utf-8")
+            text = given.read_text("utf-8")
         except (OSError, UnicodeDecodeError) as error:
             reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
             raise FileError([Problem(path, 0, 0, f"cannot read this file: {reason}")]) from None

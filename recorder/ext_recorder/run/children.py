@@ -195,11 +195,14 @@ class Children:
         from ext_recorder.cassette.recording import Child
 
         found: dict[tuple[str, tuple[str, ...]], list[str]] = {}
-        lines, starts = [], _lines(f"{self._folder}/{file}")
+        starts = _lines(f"{self._folder}/{file}")
+        lines = [f"child {start['name']}: not recorded: {start['failure']}" for start in starts if "failure" in start]
+        lines = list(dict.fromkeys(lines))
         zeros = {str(start["cassette"]): float(str(start["zero"])) - began for start in starts if "zero" in start}
-        for start in starts:
-            name, cassette = str(start.get("name")), str(start.get("cassette"))
-            if "name" not in start or not os.path.abspath(cassette).startswith(f"{self._new}/"):  # noqa: PTH100
+        # The cassette of a child that could not be started has no content; the next start gets the same name.
+        for start in {str(start.get("cassette")): start for start in starts if "name" in start}.values():
+            name, cassette = str(start["name"]), str(start.get("cassette"))
+            if "failure" in start or not os.path.abspath(cassette).startswith(f"{self._new}/"):  # noqa: PTH100
                 continue
             if problem := _completed(cassette, start.get("pid")):
                 lines.append(f"child {name}: {problem}")
@@ -422,9 +425,10 @@ def _recording(
     return Start("record", name, command, cassette=f"{session['cassettes']}/{name}.yaml", values=values)
 
 
-def started(name: str, cassette: str) -> None:
-    """Report that this process records a child in this cassette."""
-    _append(f"{os.environ[VARIABLE]}/{STARTS}", {"name": name, "cassette": cassette, "pid": os.getpid()})
+def started(name: str, cassette: str, failure: str = "") -> None:
+    """Report that this process records a child in this cassette, or the failure to start the child."""
+    line = {"name": name, "cassette": cassette, "pid": os.getpid()} | ({"failure": failure} if failure else {})
+    _append(f"{os.environ[VARIABLE]}/{STARTS}", line)
 
 
 def clock_started(cassette: str, zero: float) -> None:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     Text = Callable[[str], str]  # from the folder of the session to a text
 
-CONFIG = "config"  # folder of the copies, in the folder of the session
+CONFIG = "config"  # folder of the copies, in the folder of the session; ext_host.files knows it, too
 MOST_BYTES = 16 * 1024 * 1024
 SERVER_LISTS = ("mcpServers", "servers")
 # Tokens of JSON that YAML does not have, and strings, which may contain them.
@@ -126,19 +126,15 @@ class Wrapping:
     def write(self, session: str) -> list[str]:
         """Write the copies to the folder of the session. Return the command line, with the copies in it."""
         for path, file in self._files.items():
-            copy = Path(self._copy(path)(session))
-            copy.parent.mkdir(parents=True)
+            copy = Path(_copy_of(path, session))
+            copy.parent.mkdir(parents=True, exist_ok=True)
             copy.write_text(file.changed(session), encoding="utf-8")
             copy.chmod(0o600)  # configurations contain secrets
         command = self._command
         for path in self._given:
-            copy_of = self._copy(path)(session)
+            copy_of = _copy_of(path, session)
             command = [_renamed(word, path, copy_of) for word in command]
         return command
-
-    def _copy(self, path: str) -> Text:
-        number = list(self._files).index(path) + 1
-        return lambda session: f"{session}/{CONFIG}/{number}/{os.path.basename(path)}"  # noqa: PTH119
 
     def _add(self, path: Path) -> None:
         """Read a configuration file, unless it was read before."""
@@ -231,8 +227,8 @@ class Wrapping:
         except UsageError:  # the host reports the problem
             _keep(file, node)
             return
-        copy = self._copy(os.path.realpath(path))
-        file.replace(node, lambda session: json.dumps(copy(session)))
+        real = os.path.realpath(path)
+        file.replace(node, lambda session: json.dumps(_copy_of(real, session)))
 
 
 def wrappable(command: Sequence[str]) -> list[str]:
@@ -244,6 +240,11 @@ def wrappable(command: Sequence[str]) -> list[str]:
                 with suppress(UsageError):
                     found += [file] if Wrapping([file], command).commands else []
     return found
+
+
+def _copy_of(path: str, session: str) -> str:
+    """Return the path of the copy of a file, whose end is the path of the file: the host names it in its errors."""
+    return f"{session}/{CONFIG}{path}"
 
 
 def _keep(file: _File, node: yaml.Node | None) -> None:

@@ -346,6 +346,31 @@ def test_an_extension_of_an_eval_is_replayed_without_its_program(tmp_path: Path)
     assert (replayed.code, replayed.out) == (0, recorded.out), replayed.err
 
 
+def test_a_child_that_cannot_be_started_is_reported_with_the_reason(project: Path) -> None:
+    (project / "mcp.json").write_text('{"mcpServers": {"sum": {"command": "no-such-server"}}}')
+    failed = run_recorder(project, "--wrap", "mcp.json", *COMMAND)
+    assert failed.code != 0
+    summary = failed.err[failed.err.index("ext-recorder: child sum: ") :].splitlines()
+    assert summary[:2] == [
+        "ext-recorder: child sum: not recorded: the command 'no-such-server' is not in PATH",
+        "ext-recorder: child sum: 0 sessions",
+    ]
+
+
+def test_problems_of_a_wrapped_file_have_the_path_of_the_user(tmp_path: Path) -> None:
+    (tmp_path / "evals").mkdir()
+    (tmp_path / "evals" / "eval.yaml").write_text(
+        "kind: Eval\nconfig:\n  extensions:\n    shell: {package: ./ext-shell}\n  taskSets: [{glob: 3}]\n"
+    )
+    host = (sys.executable, "-P", "-m", "ext_host", "run", "evals/eval.yaml")
+    failed = run_recorder(tmp_path, "--wrap", "evals/eval.yaml", "rec", "--", *host)
+    assert failed.code == 2
+    assert failed.err.splitlines()[0].startswith("ext-host: evals/eval.yaml:5:")
+    shown = (sys.executable, "-c", "import sys; print(sys.argv[1])")
+    failed = run_recorder(tmp_path, "--wrap", "evals/eval.yaml", "rec", "--", *shown, "evals/eval.yaml")
+    assert failed.out.endswith(f"/config{tmp_path.resolve()}/evals/eval.yaml\n")
+
+
 def test_a_run_without_traffic_and_sessions_makes_no_recording_and_replaces_none(project: Path) -> None:
     forgotten = run_recorder(project, *COMMAND)
     assert (forgotten.code, forgotten.out) == (3, EXPECTED), forgotten.err

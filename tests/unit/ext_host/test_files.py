@@ -149,6 +149,22 @@ def test_a_file_that_cannot_be_read_is_refused(tmp_path: Path) -> None:
             read_task(tmp_path / name)
 
 
+def test_a_copy_made_by_the_recorder_has_the_path_of_the_users_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "work"
+    copy = tmp_path / f"session/config{folder}/evals/agent.yaml"
+    copy.parent.mkdir(parents=True)
+    copy.write_text("kind: Agent\ncommands: {runPrompt: echo}")
+    monkeypatch.setenv("EXT_RECORDER_RUN", str(tmp_path / "session"))
+    assert read_agent(copy).path == folder / "evals" / "agent.yaml"
+    (folder / "evals").mkdir(parents=True)
+    monkeypatch.chdir(folder)
+    assert read_agent(copy).path == Path("evals/agent.yaml")
+    with pytest.raises(FileError, match=r"^evals/none\.yaml: cannot read this file"):
+        read_agent(copy.with_name("none.yaml"))
+
+
 @pytest.mark.parametrize(
     ("verify", "name", "args"),
     [

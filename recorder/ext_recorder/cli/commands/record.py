@@ -105,7 +105,8 @@ def _join(values: Values, start: Start) -> int:
     try:
         started(start.name, cassette)
         return _record(values, cassette, None, unique=True, on_start=partial(clock_started, cassette))
-    except RecorderError:
+    except RecorderError as error:
+        started(start.name, cassette, str(error))
         release(cassette)
         raise
 

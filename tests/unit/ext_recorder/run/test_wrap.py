@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 import yaml
 
 from ext_recorder.errors import UsageError
 from ext_recorder.run.wrap import Wrapping
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def copy_of(file: Path) -> tuple[Wrapping, str]:
@@ -21,8 +18,8 @@ def copy_of(file: Path) -> tuple[Wrapping, str]:
     wrapping = Wrapping([str(file)], ["host", f"--config={file}"])
     (host, option) = wrapping.write(str(session))
     assert host == "host"
-    assert option == f"--config={session}/config/1/{file.name}"
-    return wrapping, (session / "config" / "1" / file.name).read_text()
+    assert option == f"--config={session}/config{file}"
+    return wrapping, Path(f"{session}/config{file}").read_text()
 
 
 def test_servers_of_vs_code_with_comments(tmp_path: Path) -> None:
@@ -94,8 +91,8 @@ def test_an_eval_with_the_files_that_it_names(tmp_path: Path) -> None:
         "not recorded: extension far: the host fetches its package github.com/some/ext@v1; to record"
     )
     assert yaml.safe_load(text)["config"] == {
-        "agent": {"type": "file", "path": f"{session}/config/2/agent.yaml"},
-        "mcpConfigFile": f"{session}/config/3/mcp.json",
+        "agent": {"type": "file", "path": f"{session}/config{folder}/agent.yaml"},
+        "mcpConfigFile": f"{session}/config{folder}/mcp.json",
         "llmJudge": {"ref": {"type": "file", "path": f"{folder}/missing.yaml"}},
         "extensions": {
             "kubernetes": {"package": f"{session}/shims/kubernetes"},
@@ -107,9 +104,9 @@ def test_an_eval_with_the_files_that_it_names(tmp_path: Path) -> None:
             {"glob": f"{folder}/*/task.yaml"}, {"source": "other", "path": "tasks/a.yaml"}, {"path": "/tasks/b.yaml"},
         ],
     }  # fmt: skip
-    agent = yaml.safe_load((folder / "session/config/2/agent.yaml").read_text())
+    agent = yaml.safe_load(Path(f"{session}/config{folder}/agent.yaml").read_text())
     assert agent["acp"] == {"cmd": f"{session}/shims/My-agent", "args": ["./agent", "--fast"]}
-    servers = json.loads((folder / "session/config/3/mcp.json").read_text())["mcpServers"]
+    servers = json.loads(Path(f"{session}/config{folder}/mcp.json").read_text())["mcpServers"]
     assert servers == {"kubernetes": {"command": f"{session}/shims/kubernetes-server", "args": ["x"]}}
 
 
