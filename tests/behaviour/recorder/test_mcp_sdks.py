@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import socket
@@ -18,7 +19,7 @@ from tests.support.mcp_http_server import McpHttpServer
 from tests.support.ports import reserved_port
 from tests.support.program_packages import node_packages, python_packages
 from tests.support.recorder_process import RECORDER
-from tests.support.run_recordings import Recording
+from tests.support.run_recordings import Recording, run_recorder
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -210,3 +211,30 @@ def test_a_run_keeps_sessions_apart_from_other_http(tmp_path: Path) -> None:
     check_sessions(tmp_path, ["head: ['POST 1', 'json', 'session']"])
     replayed = recording.check_replay()
     assert "child mcp-1: " in replayed.err
+
+
+WITH_CHILD = """
+import json, os, subprocess, sys
+server = json.load(open(sys.argv[2]))["mcpServers"]["echo"]
+hello = '{"jsonrpc": "2.0", "id": 1, "method": "ping"}\\n'
+command = [server["command"], *server["args"]]
+print(subprocess.run(command, input=hello, capture_output=True, text=True, check=True).stdout)
+if "ALONE" in os.environ:
+    sys.exit()
+"""
+
+
+def test_the_summary_of_a_replay_has_servers_over_http_and_children_on_stdio(tmp_path: Path) -> None:
+    answer = """read line; echo '{"jsonrpc": "2.0", "id": 1, "result": {}}'"""
+    servers = {"echo": {"command": "sh", "args": ["-c", answer]}}
+    (tmp_path / "mcp.json").write_text(json.dumps({"mcpServers": servers}))
+    with McpHttpServer() as server:
+        command = ["rec", "--", sys.executable, "-c", WITH_CHILD + URLLIB_CLIENT, server.url, "mcp.json"]
+        assert run_recorder(tmp_path, "--wrap", "mcp.json", *command).code == 0
+    replayed = run_recorder(tmp_path, *command)
+    assert replayed.code == 0, replayed.err
+    assert "child echo: 1 of 1 session\next-recorder: child mcp-1: 1 of 1 session\n" in replayed.err
+    # The client of a server may be a child, which does not run, so its sessions need not be requested.
+    without = run_recorder(tmp_path, *command, ALONE="1")
+    assert without.code == 0, without.err
+    assert "child mcp-1: 0 of 1 session\n" in without.err
