@@ -1,8 +1,9 @@
 """Make the pictures of docs/images/ from real runs: `make pictures` (`python -m docs.site.pictures`).
 
 - `view.png`, `view-dark.png`: the page of `ext-recorder view` for a recorded eval, in headless Chromium;
-- `first-task.svg`, `first-recording.svg`: terminal sessions. Each command runs on a terminal of its own; its output
-  appears in the picture at the recorded times, shortened where nothing happens.
+- `first-task.svg`, `first-recording.svg`: terminal sessions. Each command runs on a terminal of its own. Lines light up
+  at the recorded times, shortened where nothing happens; all are readable from the start, and without animation;
+- `first-task-narrow.svg`, `first-recording-narrow.svg`: the same sessions with folded lines, for a phone.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import re
 import shutil
 import subprocess
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import monotonic
@@ -29,6 +31,7 @@ from tests.support.browser import Browser
 ROOT = Path(__file__).resolve().parents[2]
 IMAGES = ROOT / "docs" / "images"
 LONGEST_PAUSE_S = 1.0
+WIDE, NARROW = 200, 54  # columns of the pictures: as on the terminal, and for a phone
 TYPING_S = 0.8  # between the end of a command and the next one
 AGENT = "--workspace hello --agent 'sed -i.bak s/Helo/Hello/ greet.sh'"
 SESSIONS = {
@@ -50,11 +53,10 @@ FORMAT = """\
 {animation}
 </style>
 <defs>
-<clipPath id="{unique_id}-clip-terminal"><rect width="{terminal_width}" height="{terminal_height}"/></clipPath>
 {lines}
 </defs>
 {chrome}
-<g transform="translate({terminal_x}, {terminal_y})" clip-path="url(#{unique_id}-clip-terminal)">
+<g transform="translate({terminal_x}, {terminal_y})">
 {backgrounds}
 <g class="{unique_id}-matrix">
 {matrix}
@@ -107,9 +109,11 @@ class Session:
         if rest:
             self.add(rest.decode(), 0)
 
-    def svg(self, title: str) -> str:
-        """Return the session as a picture."""
-        texts = [Text.from_ansi(line) for line in self.lines]
+    def svg(self, title: str, columns: int) -> str:
+        """Return the session as a picture, with lines of at most so many columns."""
+        parts = [fold(Text.from_ansi(line), columns) for line in self.lines]
+        texts = list(chain.from_iterable(parts))
+        times = [time for part, time in zip(parts, self.times, strict=True) for _ in part]
         width = max(text.cell_len for text in texts) + 1
         console = Console(record=True, width=width, file=io.StringIO(), force_terminal=True)
         for text in texts:
@@ -117,15 +121,29 @@ class Session:
         name = re.sub(r"\W+", "-", title.lower())
         delays = "\n".join(
             f'[clip-path="url(#{name}-line-{number})"] {{ animation-delay: {time:.2f}s }}'
-            for number, time in enumerate(self.times)
+            for number, time in enumerate(times)
         )
         animation = (
             "@media (prefers-reduced-motion: no-preference) {\n"
-            "[clip-path*='-line-'] { animation: appear 1ms both }\n"
-            f"{delays}\n}}\n@keyframes appear {{ from {{ opacity: 0 }} to {{ opacity: 1 }} }}"
+            "[clip-path*='-line-'] { animation: light-up 1ms backwards }\n"
+            f"{delays}\n}}\n@keyframes light-up {{ from {{ opacity: 0.65 }} }}"
         )
         code_format = FORMAT.replace("{animation}", animation.replace("{", "{{").replace("}", "}}"))
         return console.export_svg(title=title, theme=MONOKAI, unique_id=name, code_format=code_format)
+
+
+def fold(line: Text, columns: int) -> list[Text]:
+    """Return the parts of a line: one that is too long is folded at its widest gap, if any, and between words."""
+    if line.cell_len <= columns:
+        return [line]
+    gaps = re.finditer(r"(?<=\S) {3,}(?=\S)", line.plain)
+    gap = max(gaps, key=lambda found: len(found[0]), default=None)
+    first, rest = ([line[: gap.start()]], line[gap.end() :]) if gap else ([], line)
+    left = len(rest.plain) - len(rest.plain.lstrip())
+    parts = [*first, *rest[left:].wrap(Console(), columns - (left or 2))]
+    for number, part in enumerate(parts):
+        part.pad_left(left or 2 * (number > 0))
+    return parts
 
 
 def terminal_session(name: str, folder: Path) -> Session:
@@ -141,9 +159,11 @@ def terminal_pictures() -> None:
     """Write the pictures of the terminal sessions."""
     for name in SESSIONS:
         with TemporaryDirectory(prefix="eval-") as folder:
-            svg = terminal_session(name, Path(folder)).svg(name.replace("-", " ").capitalize())
-        text = re.sub(r"[ \t]+$", "", svg, flags=re.MULTILINE)
-        (IMAGES / f"{name}.svg").write_text(text.rstrip("\n") + "\n")
+            session = terminal_session(name, Path(folder))
+        for file, columns in ((name, WIDE), (f"{name}-narrow", NARROW)):
+            svg = session.svg(name.replace("-", " ").capitalize(), columns)
+            text = re.sub(r"[ \t]+$", "", svg, flags=re.MULTILINE)
+            (IMAGES / f"{file}.svg").write_text(text.rstrip("\n") + "\n")
 
 
 def screenshots() -> None:

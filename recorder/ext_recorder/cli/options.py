@@ -377,9 +377,9 @@ def ignore(what: str) -> Option:
     )
 
 
-def connect(where: str) -> Option:
+def connect(where: str, forms: str = "tcp:HOST:PORT, unix:PATH or the URL of an MCP endpoint") -> Option:
     """Return the option `--connect`: the address of a server."""
-    return Option("connect", f"Address {where}: tcp:HOST:PORT, unix:PATH or the URL of an MCP endpoint.", "ADDRESS")
+    return Option("connect", f"Address {where}: {forms}.", "ADDRESS")
 
 
 def timeout(what: str, default: str) -> Option:

@@ -231,8 +231,13 @@ session, in which secrets and local paths are replaced as `record` does.
 def run_conformance(values: Values) -> int:
     """Run `conformance`. Return its exit code."""
     from ext_recorder.conformance.runner import run
+    from ext_recorder.errors import UsageError
 
     address = value_of(values, "connect")
+    if is_url(address):
+        raise UsageError(
+            f"--connect {address}: expected tcp:HOST:PORT or unix:PATH; for MCP, check a recorded session with `lint`"
+        )
     return run(
         values["COMMAND"] if address else behind(values, "conformance", "the extension to ask"),
         protocol=value_of(values, "protocol"),
@@ -263,7 +268,8 @@ Some clauses require an operation that succeeds, one that fails, and so on. A pr
 
 For the other protocols, the child is tested in one conversation, and in a few short ones that contain invalid input.
 Its messages are also checked against the clauses of `lint`, and its requests to the host are answered. The profile
-names the requests to send. A clause that no message of the child concerns is skipped.
+names the requests to send. A clause that no message of the child concerns is skipped. For a protocol that --protocol
+does not name, such as MCP, record a session, and check it with `lint`.
 
     ext-recorder conformance --protocol pi -- ./my-extension
     ext-recorder conformance --protocol waza --profile waza.json -- waza jsonrpc
@@ -287,7 +293,7 @@ The exit code is 1 if a clause is violated.
             choices=("gevals", "pi", "gassist", "waza", "kaiak"),
             default="gevals",
         ),
-        connect("of a server on sockets"),
+        connect("of a server on sockets", "tcp:HOST:PORT or unix:PATH"),
         Option("profile", "JSON file that names operations of the extension for the checks.", "FILE"),
         Option(
             "only",
