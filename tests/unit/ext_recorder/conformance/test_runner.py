@@ -67,7 +67,7 @@ def test_lines_for_programs() -> None:
         (("--only=spec:nothing",), "no clause has this id"),
         (("--profile=/no/such/file",), "--profile /no/such/file: cannot be read: No such file"),
         (("--protocol=mcp",), "--protocol mcp: expected one of gevals, pi, gassist, waza, kaiak"),
-        (("--connect=http://127.0.0.1:1/mcp",), "expected tcp:HOST:PORT or unix:PATH; for MCP, check a recorded session"),
+        (("--connect=http://127.0.0.1:1/mcp",), "expected tcp:HOST:PORT or unix:PATH; for MCP, check"),
         (("--jobs=many",), "--jobs many: expected a number, such as 4"),
     ],
 )
