@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
+import sys
 import threading
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
@@ -14,6 +15,7 @@ import pytest
 
 from tests.docs.pages import ROOT
 from tests.docs.running import run
+from tests.docs.test_example_eval import ACP_AGENT
 from tests.packaging.artefacts import build
 from tests.support.fake_kubernetes import FakeApi
 
@@ -50,6 +52,13 @@ HOST = {
     "sed -i 's/maxOperationTime: 25s/maxOperationTime: 2m/; s/sleep, 35/sleep, \"35\"/' */task.yaml eval.yaml; "
     "mcpchecker check eval.yaml",
 }
+HOST["Failed to count tokens"] = (
+    'printf "#!%s\\n%s" "$PYTHON" "$ACP_AGENT" > claude-agent-acp; chmod +x claude-agent-acp; '
+    "sed -i s/agent.yaml/agent-acp.yaml/ eval.yaml; PATH=$PWD:$PATH mcpchecker check eval.yaml --run fix-the-greeting; "
+    'export TIKTOKEN_CACHE_DIR="$PWD"; echo YQ== 0 > 9b5ad71b2ce5302211f9c61530b329a4922fc6a4; '
+    "PATH=$PWD:$PATH mcpchecker check eval.yaml --run fix-the-greeting > cached 2>&1; "
+    "grep 'Total Tasks: 1' cached && ! grep 'failed to count' cached || echo the cache is not used"
+)
 RUN = '{"jsonrpc":"2.0","id":%d,"method":"execute","params":{"operation":"run","args":{"command":["echo","%s"]}}}\n'
 HI = "ext-recorder record hi.yaml -- ext-shell < hi.json; "
 FETCH = "import sys, urllib.request as u; u.urlopen(sys.argv[1] + open('path').read())"
@@ -143,11 +152,16 @@ def test_a_message_of_this_project(title: str, folder: Path) -> None:
 
 
 @pytest.mark.parametrize("title", HOST)
-def test_a_message_of_mcpchecker(title: str, folder: Path) -> None:
+def test_a_message_of_mcpchecker(title: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     if not shutil.which("mcpchecker"):
         pytest.skip("no mcpchecker in PATH")
+    monkeypatch.setenv("PYTHON", sys.executable)
+    monkeypatch.setenv("ACP_AGENT", ACP_AGENT)
+    monkeypatch.setenv("TMPDIR", str(folder))  # where mcpchecker keeps what it has downloaded
     isolated = ["unshare", "-rn", "bash", "-c", f"ip link set lo up; {HOST[title]}"]  # it would look for updates
-    shown(title, run(isolated, folder, LIMIT_SECONDS).stdout)
+    found = run(isolated, folder, LIMIT_SECONDS).stdout
+    shown(title, found)
+    assert "the cache is not used" not in found
 
 
 @pytest.mark.parametrize("title", SOURCES)
