@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import socket
 import ssl
@@ -14,6 +13,7 @@ import trustme
 
 from tests.support.http_child import document, record, replay, script
 from tests.support.http_site import serving
+from tests.support.parent_proxy import ParentProxy
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -205,39 +205,6 @@ def one_connection(*, answered: bool) -> Iterator[int]:
         thread.join()
 
 
-@contextlib.contextmanager
-def proxy() -> Iterator[int]:
-    """An HTTP proxy that opens tunnels (CONNECT): its port."""
-    loop = asyncio.new_event_loop()
-
-    async def copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        with contextlib.suppress(OSError):
-            while data := await reader.read(65_536):
-                writer.write(data)
-        writer.close()
-
-    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        host, _, port = (await reader.readuntil(b"\r\n\r\n")).split()[1].decode().rpartition(":")
-        there = await asyncio.open_connection(host, int(port))
-        writer.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
-        await asyncio.gather(copy(reader, there[1]), copy(there[0], writer))
-
-    running = loop.run_until_complete(asyncio.start_server(serve, "127.0.0.1", 0))
-    thread = threading.Thread(target=loop.run_forever, daemon=True)
-    thread.start()
-    try:
-        yield int(running.sockets[0].getsockname()[1])
-    finally:
-        loop.call_soon_threadsafe(loop.stop)
-        thread.join()
-        running.close()
-        for task in asyncio.all_tasks(loop):
-            task.cancel()
-        loop.run_until_complete(loop.shutdown_asyncgens())
-        loop.run_until_complete(asyncio.sleep(0))
-        loop.close()
-
-
 TUNNELS = {
     "httpx2": """
 import httpx2
@@ -263,8 +230,8 @@ async def main():
 
 @pytest.mark.parametrize("library", TUNNELS)
 def test_a_tunnel_through_a_proxy(library: str, server: Stub, cassette: Path, tmp_path: Path) -> None:
-    with proxy() as port:
-        program = f"PROXY = 'http://127.0.0.1:{port}'\n" + TUNNELS[library] + "asyncio.run(main())"
+    with ParentProxy({server.address: server.port}) as proxy:
+        program = f"PROXY = {proxy.origin!r}\n" + TUNNELS[library] + "asyncio.run(main())"
         command = child(program, server, tmp_path)
         plain = record(cassette, command)
     assert (plain.out, plain.err, plain.code) == (b"1\n2\n", b"", 0)
@@ -278,14 +245,15 @@ def test_tls_within_tls_within_memory(server: Stub, cassette: Path, tmp_path: Pa
     authority = trustme.CA()
     authority.issue_cert("127.0.0.1").configure_cert(context)
     authority.cert_pem.write_to_path(str(tmp_path / "proxy.pem"))
-    with proxy() as plain_port, socket.create_server(("127.0.0.1", 0)) as listener:
+    inner = ParentProxy({server.address: server.port})
+    with inner, socket.create_server(("127.0.0.1", 0)) as listener:
 
         def serve() -> None:
             """Pass on one connection: TLS ends here."""
             sock, _ = listener.accept()
             with (
                 context.wrap_socket(sock, server_side=True) as one,
-                socket.create_connection(("127.0.0.1", plain_port)) as other,
+                socket.create_connection(("127.0.0.1", inner.port)) as other,
             ):
 
                 def back() -> None:
