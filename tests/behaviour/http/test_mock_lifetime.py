@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from tests.support.ext_http import Extension
     from tests.support.mocks import MockMaker
+    from tests.support.ports import NewPort
 
 ROUTES = [
     {"name": "echo", "path": "/echo", "answer": {"text": "${request.body}"}},
@@ -116,9 +117,11 @@ def test_fifty_clients_at_once_are_answered_and_counted(mocks: MockMaker) -> Non
 
 
 @pytest.mark.parametrize("how", ["shutdown", "eof", "SIGTERM", "SIGKILL"])
-def test_nothing_listens_and_nobody_waits_once_the_extension_ended(fresh: Callable[[], Extension], how: str) -> None:
+def test_nothing_listens_and_nobody_waits_once_the_extension_ended(
+    fresh: Callable[[], Extension], how: str, new_port: NewPort
+) -> None:
     extension = fresh()
-    ports = [start(extension, name=name) for name in ("one", "two")]
+    ports = [start(extension, name=name, port=new_port()) for name in ("one", "two")]
     clients = [client for port in ports for client in busy_clients(port)]
     called = extension.ok("mock-verify", name="one", calls=[{"route": "late"}, {"route": "drip"}], timeout="20s")
     assert called.success

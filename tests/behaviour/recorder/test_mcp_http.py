@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from tests.support.mcp_http_server import Message
+    from tests.support.ports import NewPort
 
 LISTEN = "http://127.0.0.1:0/here"
 NAME = "mcp.yaml"
@@ -275,7 +276,9 @@ def test_a_stream_that_ended_early_is_resumed(tmp_path: Path) -> None:
     assert recorder.code == 0, recorder.err
 
 
-def test_parallel_sessions_have_a_cassette_each(tmp_path: Path) -> None:
+def test_parallel_sessions_have_a_cassette_each(tmp_path: Path, new_port: NewPort) -> None:
+    port = new_port()
+
     def conversation(url: str, *numbers: int) -> list[str]:
         clients = [McpClient(url) for _ in numbers]  # they begin alike
         sums = [client.call("add", a=number, b=0) for client, number in zip(clients, numbers, strict=True)]
@@ -283,7 +286,7 @@ def test_parallel_sessions_have_a_cassette_each(tmp_path: Path) -> None:
             client.end()
         return sums
 
-    with McpHttpServer() as server, recording(tmp_path, server) as recorder:
+    with McpHttpServer(port) as server, recording(tmp_path, server) as recorder:
         assert conversation(recorder.url, 1, 2) == ["1", "2"]
     assert (tmp_path / "mcp-2.yaml").exists()
 
@@ -303,7 +306,7 @@ def test_parallel_sessions_have_a_cassette_each(tmp_path: Path) -> None:
     assert re.search(r"closest one, mcp-2\.yaml:\d+: /params/arguments/a: recorded 2, now 8", recorder.err)
 
     (tmp_path / "mcp-3.yaml").write_text((tmp_path / NAME).read_text().replace("http://", "https://"))  # another server
-    with McpHttpServer(server.server_address[1]) as server, recording(tmp_path, server, "--mode", "all") as recorder:
+    with McpHttpServer(port) as server, recording(tmp_path, server, "--mode", "all") as recorder:
         assert conversation(recorder.url, 1) == ["1"]
     assert not (tmp_path / "mcp-2.yaml").exists()
     assert (tmp_path / "mcp-3.yaml").exists()
@@ -471,8 +474,8 @@ def test_wrong_addresses_are_explained(tmp_path: Path, words: tuple[str, ...], p
     assert problem in done.stderr
 
 
-def test_a_server_that_is_not_there_is_a_bad_gateway(tmp_path: Path) -> None:
-    with McpHttpServer() as server:
+def test_a_server_that_is_not_there_is_a_bad_gateway(tmp_path: Path, new_port: NewPort) -> None:
+    with McpHttpServer(new_port()) as server:
         pass
     with recording(tmp_path, server) as recorder:
         assert McpClient(recorder.url).status == 502

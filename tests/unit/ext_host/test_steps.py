@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from ext_host.steps import StepResult
     from tests.support.host_tasks import Tasks
     from tests.support.http_stub import Asked, Handler
+    from tests.support.ports import NewPort
 
 
 @pytest.fixture(autouse=True)
@@ -242,11 +243,11 @@ def test_a_request_has_a_body_and_headers(tasks: Tasks, origin: str) -> None:
     assert sent.error == ""
 
 
-def test_a_request_without_a_response_ends_the_phase(tasks: Tasks, tmp_path: Path) -> None:
+def test_a_request_without_a_response_ends_the_phase(tasks: Tasks, tmp_path: Path, new_port: NewPort) -> None:
     import socket
 
-    with socket.create_server(("127.0.0.1", 0)) as silent:
-        port = silent.getsockname()[1]
+    port = new_port()
+    with socket.create_server(("127.0.0.1", port)):
         late = http(tasks, f"http://127.0.0.1:{port}", "/", timeout="300ms")
     assert (late.aborted, late.error.startswith(f"GET http://127.0.0.1:{port}/ failed: ")) == (True, True)
     refused = http(tasks, f"http://127.0.0.1:{port}", "/")

@@ -19,6 +19,8 @@ from tests.unit.ext_shell.test_background import process, started
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from tests.support.ports import NewPort
+
 
 @pytest.mark.parametrize(
     ("text", "url"),
@@ -53,9 +55,9 @@ def test_a_path_requires_a_port() -> None:
         local_url("/", None)
 
 
-def test_a_port_is_open_while_a_server_listens() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        port = server.getsockname()[1]
+def test_a_port_is_open_while_a_server_listens(new_port: NewPort) -> None:
+    port = new_port()
+    with socket.create_server(("127.0.0.1", port)):
         condition = PortOpen(port)
         assert condition.taken() == f"port {port}"
     assert not condition.holds()

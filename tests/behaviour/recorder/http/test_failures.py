@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import socket
 from typing import TYPE_CHECKING
 
 import pytest
@@ -14,18 +13,20 @@ from tests.support.http_site import serving
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from tests.support.ports import NewPort
+
 LIBRARIES = {
-    "urllib3": "import urllib3\nget = lambda url: urllib3.PoolManager(retries=False, timeout=0.5).request('GET', url)",
-    "requests": "import requests\nget = lambda url: requests.get(url, timeout=0.5)",
-    "httpx2": "import httpx2\nclient = httpx2.Client(timeout=0.5)\nget = lambda url: client.get(url)",
+    "urllib3": "import urllib3\nget = lambda url: urllib3.PoolManager(retries=False, timeout=1.5).request('GET', url)",
+    "requests": "import requests\nget = lambda url: requests.get(url, timeout=1.5)",
+    "httpx2": "import httpx2\nclient = httpx2.Client(timeout=1.5)\nget = lambda url: client.get(url)",
     "httpx2 in asyncio": "import asyncio, httpx2\n"
-    "get = lambda url: asyncio.run(httpx2.AsyncClient(timeout=0.5).get(url))",
+    "get = lambda url: asyncio.run(httpx2.AsyncClient(timeout=1.5).get(url))",
     "aiohttp": "import aiohttp, asyncio\n"
     "async def asking(url):\n"
-    "    async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(0.5)) as session:\n"
+    "    async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(1.5)) as session:\n"
     "        async with session.get(url) as answer: return await answer.read()\n"
     "get = lambda url: asyncio.run(asking(url))",
-    "urllib": "import urllib.request\nget = lambda url: urllib.request.urlopen(url, timeout=0.5).read()",
+    "urllib": "import urllib.request\nget = lambda url: urllib.request.urlopen(url, timeout=1.5).read()",
 }
 TRYING = """
 import re
@@ -43,22 +44,15 @@ PATHS = ["reset", "short", "silence"]
 FAILED = re.compile(b"rror|ncompleteRead|imeout|Disconnected")
 
 
-def closed_port() -> int:
-    """A port of this machine on which nobody listens."""
-    with socket.socket() as sock:
-        sock.bind(("127.0.0.1", 0))
-        return int(sock.getsockname()[1])
-
-
 @pytest.mark.parametrize("library", LIBRARIES)
-def test_requests_that_fail_fail_again(library: str, cassette: Path, tmp_path: Path) -> None:
+def test_requests_that_fail_fail_again(library: str, cassette: Path, tmp_path: Path, new_port: NewPort) -> None:
     """One session has all failures: of the answer, of the connection, of the name and of trust."""
     authority = str(tmp_path / "ca.pem")
     trust = {"SSL_CERT_FILE": authority, "REQUESTS_CA_BUNDLE": authority}
     (tmp_path / "another").mkdir()
     with serving() as plain_text, serving(tmp_path) as trusted, serving(tmp_path / "another") as untrusted:
         answers = [f"{server.origin}/{path}" for server in (plain_text, trusted) for path in PATHS]
-        refused = f"http://127.0.0.1:{closed_port()}/"
+        refused = f"http://127.0.0.1:{new_port()}/"
         urls = [*answers, refused, "http://nowhere.invalid/", f"{untrusted.origin}/count"]
         child = script(TRYING.format(library=LIBRARIES[library], urls=urls))
         recorded = record(cassette, child, trust)
@@ -76,7 +70,7 @@ def test_requests_that_fail_fail_again(library: str, cassette: Path, tmp_path: P
     assert all(interaction["error"] for interaction in interactions)  # aiohttp sends a request that was reset again
 
 
-def test_a_server_that_comes_up_later_comes_up_again(cassette: Path) -> None:
+def test_a_server_that_comes_up_later_comes_up_again(cassette: Path, new_port: NewPort) -> None:
     """A wait until something answers: refused, refused, answered; the server starts after two refusals."""
     program = (
         "import socket, subprocess, sys, time, urllib3\n"
@@ -91,7 +85,7 @@ def test_a_server_that_comes_up_later_comes_up_again(cassette: Path) -> None:
         "        tried.pop(); time.sleep(0.05)\n"
         "if server: server.kill(); server.wait()"
     )
-    child = script(program.format(port=closed_port()))
+    child = script(program.format(port=new_port()))
     plain = record(cassette, [*child, "serve"])
     assert plain.out == b"refused refused 200\n"
     again = replay(cassette, child)

@@ -95,7 +95,7 @@ def test_an_answer_of_the_mock_s_own_does_not_reveal_that_it_is_one_or_what_is_e
         REPORTS,
         {"name": "echo", "path": "/echo", "answer": {"text": "${request.query.q}"}},
         {"name": "head", "path": "/head", "answer": {"headers": {"X-Echo": "${request.query.q}"}}},
-        limits={"body": 1000, "requestTime": "100ms"},
+        limits={"body": 1000, "requestTime": "1s"},
     )
     head, _, body = mock.raw(request_).partition(b"\r\n\r\n")
     first, *headers = head.split(b"\r\n")

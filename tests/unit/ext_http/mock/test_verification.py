@@ -16,15 +16,16 @@ from tests.support.mocks import MockMaker
 
 if TYPE_CHECKING:
     from tests.support.mocks import Started
+    from tests.support.ports import NewPort
 
 ORDERS = {"name": "order", "method": "POST", "path": "/orders/{id}", "answer": {"status": 201}}
 STOCK = {"name": "stock", "method": "GET", "path": "/stock", "answer": {"json": {"lamp": 3}}}
 
 
 @pytest.fixture
-def shop(mocks: MockMaker) -> Started:
+def shop(mocks: MockMaker, new_port: NewPort) -> Started:
     """A mock that was asked for its stock, for two orders, and for what it does not know."""
-    mock = mocks(ORDERS, STOCK)
+    mock = mocks(ORDERS, STOCK, port=new_port())
     mock.ask("/stock?kind=lamp")
     mock.ask("/orders/7", "POST", '{"qty": 2, "tags": ["a", "b"]}', {"Content-Type": "application/json"})
     mock.ask("/orders/8", "POST", '{"qty": "2"}', {"X-Trace": "abc"})

@@ -85,8 +85,8 @@ def test_a_response_is_not_a_failure(http: Extension, stub: Stub) -> None:
     assert result.outputs["status"] == "200"
 
 
-def test_an_idle_connection_does_not_hide_a_closed_port(http: Extension) -> None:
-    with Stub() as server:
+def test_an_idle_connection_does_not_hide_a_closed_port(http: Extension, new_port: NewPort) -> None:
+    with Stub(port=new_port()) as server:
         url = server.says("/", "ok")
         http.get(url)
         server.close_listener()
@@ -94,8 +94,8 @@ def test_an_idle_connection_does_not_hide_a_closed_port(http: Extension) -> None
         http.get(url, expect={"failure": "refused"})
 
 
-def test_a_wait_until_a_server_is_down(http: Extension) -> None:
-    with Stub() as server:
+def test_a_wait_until_a_server_is_down(http: Extension, new_port: NewPort) -> None:
+    with Stub(port=new_port()) as server:
 
         def last(handler: Handler, asked: Asked) -> None:
             if asked.number == 3:

@@ -13,6 +13,8 @@ from ext_recorder.sockets.address import Address, receive, shut
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from tests.support.ports import NewPort
+
 
 @pytest.mark.parametrize(
     ("text", "place", "shown"),
@@ -51,9 +53,20 @@ def test_data_passes_in_both_directions_until_the_end(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_port_on_which_nothing_listens_does_not_connect_to_itself() -> None:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+def test_a_port_on_which_nothing_listens_does_not_connect_to_itself(
+    new_port: NewPort, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Unlucky(socket.socket):
+        """Its local port is the one that it connects to, as the system may choose it."""
+
+        def connect(self, address: object) -> None:
+            assert isinstance(address, tuple)
+            self.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            self.bind(address)
+            super().connect(address)
+            assert self.getsockname() == self.getpeername()
+
+    address = Address.parse(f"tcp:{new_port()}", "--connect")
+    monkeypatch.setattr(socket, "socket", Unlucky)
     with pytest.raises(ConnectionRefusedError):
-        Address.parse(f"tcp:{port}", "--connect").connect()
+        address.connect()

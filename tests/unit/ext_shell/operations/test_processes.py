@@ -192,7 +192,7 @@ class TestReadiness:
         assert not tracker.left()
 
     def test_by_its_end_and_by_a_port_of_the_daemon_that_it_leaves(
-        self, shell: Extension, tracker: ProcessTracker
+        self, shell: Extension, tracker: ProcessTracker, new_port: NewPort
     ) -> None:
         """As nginx and redis-server --daemonize do it: the server listens some time after the command has ended."""
         (shell.workdir / "server.sh").write_text(f"read -r _ <go; exec {shlex.join(_server())}")
@@ -200,7 +200,7 @@ class TestReadiness:
         os.mkfifo(shell.workdir / "go")
         ready = {"exit": 0, "port": True, "http": "/healthz"}
         since = len(shell.host.lines)
-        id = shell.send("start", {"name": "web", "script": script, "port": "auto", "ready": ready})
+        id = shell.send("start", {"name": "web", "script": script, "port": new_port(), "ready": ready})
         (shell.workdir / "go").write_text("listen\n")
         answer = shell.answer(id, since)
         assert answer.success, answer

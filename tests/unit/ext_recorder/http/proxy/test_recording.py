@@ -21,6 +21,8 @@ from .conftest import Receiver
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from tests.support.ports import NewPort
+
     from .conftest import Loop
 
     Script = Callable[[Stream, bytes], None]
@@ -182,9 +184,10 @@ def test_a_program_that_does_not_wait_is_recorded_as_such(loop: Loop, site: Site
     assert (feed.found[0].error or {})["type"] == "GaveUp"
 
 
-def test_a_server_that_does_not_listen_is_a_bad_gateway(loop: Loop, site: Site, program: Stream, feed: Feed) -> None:
-    loop.unwatch(site.listener.fileno())
-    site.listener.close()
+def test_a_server_that_does_not_listen_is_a_bad_gateway(
+    loop: Loop, site: Site, program: Stream, feed: Feed, new_port: NewPort
+) -> None:
+    site.place = f"127.0.0.1:{new_port()}"
     program.write(get(site))
     loop.until(lambda: receiver(program).ends)
     assert receiver(program).data.startswith(b"HTTP/1.1 502 ")
