@@ -530,8 +530,8 @@ class ExpectedResponse:
 
 
 def _match_problems(pattern: str, text: str, problem: str, deadline: Deadline) -> Iterator[str]:
-    from ext_sdk.expect.regex import Searcher, SearchFailed
-    from ext_sdk.expect.regex import problem as wrong_pattern
+    from ext_sdk.core.regex import Searcher, SearchFailed
+    from ext_sdk.core.regex import problem as wrong_pattern
 
     if wrong := wrong_pattern(pattern):
         yield f"{wrong}: {pattern!r}"

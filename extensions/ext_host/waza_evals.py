@@ -25,8 +25,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, cast
 
+from ext_sdk.core import regex
 from ext_sdk.core.text import cut, suggest
-from ext_sdk.expect import json_schema, regex
+from ext_sdk.expect import json_schema
 from ext_sdk.files import Workdir
 from ext_sdk.polling import Deadline
 from ext_sdk.result import OperationFailed

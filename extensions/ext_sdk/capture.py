@@ -13,11 +13,11 @@ from typing import Annotated, Literal, TypeVar
 from msgspec import UNSET, Meta, UnsetType, field
 
 from ext_sdk.args import Args
+from ext_sdk.core.regex import Searcher, SearchFailed, problem
 from ext_sdk.core.text import counted, cut
 from ext_sdk.expect.documents import FORMAT_NAMES, Format, NotDocument, parse_document
 from ext_sdk.expect.extraction import BrokenDocument, Extract, extracted
 from ext_sdk.expect.json_equality import is_type, type_name
-from ext_sdk.expect.regex import Searcher, SearchFailed, problem
 
 from .expect.check import Check
 from .result import InvalidArgs

@@ -8,7 +8,7 @@ from msgspec import UNSET, Meta, UnsetType, field
 
 import ext_sdk
 from ext_sdk.args import Scalar  # noqa: TC001 - msgspec reads it
-from ext_sdk.expect.regex import problem
+from ext_sdk.core.regex import problem
 
 from .config import Shell  # noqa: TC001 - msgspec reads it
 from .rlimits import Limits

@@ -3,6 +3,7 @@
 RecorderError
 ├── CassetteError     a cassette cannot be read: file, line, problem, advice
 ├── CassetteInUse     another recorder is writing this cassette
+├── PatternTooSlow    a search for a regular expression takes too long
 └── UsageError        options cannot be combined, a file is missing
 """
 
@@ -61,6 +62,10 @@ class CassetteInUse(RecorderError):
     ) -> None:
         super().__init__(f"{path}: {problem}")
         self.path = str(path)
+
+
+class PatternTooSlow(RecorderError):
+    """Search for a regular expression of a user or of a file that takes too long on a text."""
 
 
 class UsageError(RecorderError):

@@ -93,6 +93,9 @@ OURS = {
     "ext-recorder run recording -- python3 get.py http://127.0.0.1:$PORT",
     "Format version": HI + "sed 's/^cassette: 1/cassette: 9/' hi.yaml > nine.yaml; ext-recorder show nine.yaml",
     "Address of replay in use": HI + "ext-recorder replay --listen tcp:127.0.0.1:$PORT hi.yaml",
+    "Slow regular expression": f"sed s/hi/{'a' * 40}!/ hi.json > long.json; "
+    "ext-recorder record long.yaml -- ext-shell < long.json; "
+    "sed s/!/?/ long.json | ext-recorder replay --mask '(a+)+$' long.yaml",
     "Name of a secret": "ext-recorder record --redact hunter2-hunter2 new.yaml -- ext-shell",
     "Secrets in a cassette": HI + 'sed \'s/"hi"/"Bearer Zk4nQ8vR2mX7pL1w9s"/\' hi.yaml > leaked.yaml; '
     "ext-recorder scrub --check leaked.yaml",

@@ -13,10 +13,10 @@ from msgspec import UNSET, Meta, UnsetType
 import ext_sdk
 from ext_http.response.expectations import Body, check_body
 from ext_http.response.header_check import CheckContext, Header, Headers, check_headers, check_values
+from ext_sdk.core.regex import problem
 from ext_sdk.expect import Check, Found, Searcher, SearchFailed
 from ext_sdk.expect.check import failures, quoted
 from ext_sdk.expect.documents import FORMAT_NAMES, Format, NotDocument, parse_document
-from ext_sdk.expect.regex import problem
 from ext_sdk.files import Workdir, os_errors
 from ext_sdk.references import ADVICE
 from ext_sdk.server.validation import validate

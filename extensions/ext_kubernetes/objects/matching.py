@@ -171,7 +171,7 @@ def operand_problem(kind: str, operand: object) -> str:
         wrong = _quantity(operand) is None
         return "expected a number, or a quantity such as 500m or 1Gi" if wrong else ""
     if kind == "regex":
-        from ext_sdk.expect.regex import problem
+        from ext_sdk.core.regex import problem
 
         return problem(operand) if isinstance(operand, str) else "expected a regular expression"
     if kind == "item" and operand == {}:

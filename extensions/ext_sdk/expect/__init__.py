@@ -7,10 +7,11 @@ checks nothing is refused when the arguments are read.
 
 from __future__ import annotations
 
+from ext_sdk.core.regex import Found, Searcher, SearchFailed
+
 from .check import Check, Expectation, conclude, failure_text, passed, section, summary
 from .json_expectation import JsonExpectation, check_json
 from .numbers import DurationExpectation, Integer, IntegerExpectation, check_duration, check_integer
-from .regex import Found, Searcher, SearchFailed
 from .text import Text, TextExpectation, check_text
 
 __all__ = [

@@ -19,7 +19,7 @@ from .json_equality import NotJson, parse
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from .regex import Searcher
+    from ext_sdk.core.regex import Searcher
 
 Extract = Literal["fenced", "first"]
 

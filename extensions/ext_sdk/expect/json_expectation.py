@@ -9,12 +9,12 @@ from typing import Annotated, Literal
 from msgspec import UNSET, Meta, UnsetType, field
 
 from ext_sdk.args import Computed
-from ext_sdk.expect import regex
+from ext_sdk.core import regex
+from ext_sdk.core.regex import Searcher, SearchFailed
 
 from .check import HEAD, Check, Expectation, Json, difference, quoted, redact_named, shown
 from .json_equality import MISSING, Difference, differs, equal, is_type, type_name
 from .numbers import Integer, check_integer
-from .regex import Searcher, SearchFailed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from jsonpath.function_extensions import ExpressionType, FilterFunction
 from jsonpath.match import NodeList
 from jsonpath.parse import Parser
 
-from ext_sdk.expect import regex
+from ext_sdk.core import regex
 
 from .json_equality import equal
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from jsonpath.match import FilterContextVars
     from jsonpath.stream import TokenStream
 
-    from .regex import Searcher
+    from ext_sdk.core.regex import Searcher
 
 
 MOST_NODES = 500_000  # nodes that a query may visit, 2 to 5 s: `$..*..*` of a big document would take hours

@@ -19,13 +19,13 @@ from typing import Annotated
 
 from msgspec import Meta, UnsetType
 
+from ext_sdk.core.regex import TIME_UP, Searcher
 from ext_sdk.core.text import suggest
 from ext_sdk.files import Workdir, os_errors
 from ext_sdk.result import OperationFailed
 
 from .check import Check, Json, quoted, redact_named, shown
 from .json_equality import NotJson, member_path, parse, type_name
-from .regex import TIME_UP, Searcher
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

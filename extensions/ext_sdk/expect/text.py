@@ -7,7 +7,8 @@ from typing import Annotated, TypeVar
 
 from msgspec import UNSET, Meta, UnsetType
 
-from ext_sdk.expect import regex
+from ext_sdk.core import regex
+from ext_sdk.core.regex import Searcher, SearchFailed
 
 from .check import Check, Expectation, Json, quoted, shown, text_lines
 from .documents import FORMAT_NAMES, Format, NotDocument, parse_document
@@ -17,7 +18,6 @@ from .json_expectation import JsonExpectation, check_json, shown_difference
 from .json_schema import Schema, SchemaFile, check_against_schemas
 from .json_schema import problem as schema_problem
 from .numbers import Integer, check_integer
-from .regex import Searcher, SearchFailed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -9,9 +9,9 @@ from msgspec import UNSET, Meta, UnsetType, field
 
 import ext_sdk
 from ext_sdk.capture import check_names
+from ext_sdk.core.regex import problem
 from ext_sdk.core.text import counted
 from ext_sdk.expect import Searcher, SearchFailed
-from ext_sdk.expect.regex import problem
 from ext_sdk.polling import attempts_until, exponential
 from ext_sdk.process import CommandRun, Spawner
 from ext_shell.args import Codes, OutputArgs, Part, codes_of

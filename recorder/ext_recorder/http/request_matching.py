@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from ext_recorder.errors import UsageError
-from ext_recorder.messages.comparison_rules import Mask, pattern_of
+from ext_recorder.messages.comparison_rules import LimitedPatterns, Mask
 from ext_recorder.messages.json_values import differences, join, without
 from ext_recorder.messages.path_bindings import Substitution
 from ext_sdk.core.text import cut
@@ -162,29 +162,30 @@ class PathPairs:
     """
 
     def __init__(self, patterns: Iterable[str] = ()) -> None:
-        self._patterns: list[re.Pattern[str]] = []
+        self._patterns = LimitedPatterns(patterns)
         self._live: dict[str, str] = {}
         self._table = Substitution({}, json=False)
-        for pattern in patterns:
-            self.add(pattern)
 
     def add(self, pattern: str) -> None:
         """Add a pattern."""
-        self._patterns.append(pattern_of(pattern))
+        self._patterns = LimitedPatterns((*self._patterns.entries, pattern))
 
     def observe(self, recorded: Interaction, live: Interaction) -> None:
-        """Compare a request with the recorded one that it matches."""
-        if not self._patterns:
+        """Compare a request with the recorded one that it matches. Raises PatternTooSlow."""
+        if not self._patterns.entries:
             return
         before = dict(self._live)
-        texts = list(zip(_texts(recorded), _texts(live), strict=False))
-        for pattern in self._patterns:
-            for one, other in texts:
-                left, right = pattern.findall(one), pattern.findall(other)
-                if len(left) == len(right):
-                    self._live.update((old, new) for old, new in zip(left, right, strict=True) if old != new)
+        self._patterns.limit(self._observe, zip(_texts(recorded), _texts(live), strict=False))
         if self._live != before:
             self._table = Substitution(self._live, json=False)
+
+    def _observe(self, texts: Iterable[tuple[str, str]]) -> None:
+        found = [(self._patterns.found(one), self._patterns.found(other)) for one, other in texts]
+        for number in range(len(self._patterns.entries)):
+            for one, other in found:
+                left, right = one[number], other[number]
+                if len(left) == len(right):
+                    self._live.update((old, new) for old, new in zip(left, right, strict=True) if old != new)
 
     def to_live(self, data: bytes) -> bytes:
         """Return recorded data with the paths of this run."""

@@ -5,19 +5,31 @@ The same forms apply on the command line and in project files, to `replay`, `ver
 
 from __future__ import annotations
 
-from ext_recorder.errors import UsageError
+from ext_recorder.errors import PatternTooSlow, UsageError
 from ext_sdk.core.wire.json_pointer import parts
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import re
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
+    from typing import Self, TypeVar
+
+    from ext_sdk.core.regex import TimedSearch
+
+    T = TypeVar("T")
+    U = TypeVar("U")
 
 # Mask for ports of loopback: hosts run servers of their own, at other ports each time.
 OWN_PORTS = r"(?<=//127\.0\.0\.1:)\d+|(?<=//localhost:)\d+|(?<=//\[::1\]:)\d+"
 # Mask for HTTP requests: mcpchecker starts each agent in a new temporary folder, which agents name in their prompts.
 AGENT_FOLDERS = r"(?<=/mcpchecker-agent-)\d+"
 _MASKED = "…"
+_BUILT_IN = frozenset((OWN_PORTS, AGENT_FOLDERS))
+
+# Limits for patterns of users and of recordings, in seconds of processor time.
+MESSAGE_S = 1.0  # for one message
+SLOW_S = 3.0  # for all slow messages together: a recording with many of them would take hours
+_PROMPT_S, _PROMPT_CHARACTER_S = 0.05, 1e-6  # a message that takes longer than both together is slow
 
 # --- Places -----------------------------------------------------------------------------------------------------------
 
@@ -155,6 +167,23 @@ PRESETS = {
 }
 
 
+class FilePattern(str):
+    """Pattern of a file.
+
+    Attributes:
+        place: the file and the key, for errors.
+    """
+
+    __slots__ = ("place",)
+    place: str
+
+    def __new__(cls, text: str, place: str) -> Self:
+        """Return a pattern with its place."""
+        pattern = super().__new__(cls, text)
+        pattern.place = place
+        return pattern
+
+
 def pattern_of(entry: str) -> re.Pattern[str]:
     """Return the pattern of a value of `--mask`: a regular expression, or a preset. Raises UsageError."""
     import re
@@ -166,8 +195,79 @@ def pattern_of(entry: str) -> re.Pattern[str]:
         raise UsageError(f"--mask {entry}: {expected}")
     try:
         return re.compile(preset.pattern if preset else entry)
-    except re.error as error:
+    except (re.error, RecursionError, OverflowError) as error:
         raise UsageError(f"--mask {entry}: not a regular expression: {error}") from None
+
+
+class LimitedPatterns:
+    """Patterns that take limited time: presets, which are fast, and patterns of users and of recordings.
+
+    Args:
+        entries: values of `--mask`.
+
+    Attributes:
+        entries: as given.
+
+    Raises:
+        UsageError: an entry is neither a preset nor a regular expression.
+    """
+
+    __slots__ = ("_left", "_patterns", "_search", "entries")
+
+    def __init__(self, entries: Iterable[str]) -> None:
+        self.entries = tuple(entries)
+        self._patterns = [(pattern_of(entry), entry[:1] == "@" or entry in _BUILT_IN) for entry in self.entries]
+        self._left = SLOW_S
+        self._search: TimedSearch | None = None
+        if not all(is_fast for _, is_fast in self._patterns):
+            from ext_sdk.core.regex import TimedSearch
+
+            self._search = TimedSearch(MESSAGE_S)
+
+    def limit(self, work: Callable[[T], U], message: T) -> U:
+        """Return the result of a function that searches a message by the other methods. Raises PatternTooSlow."""
+        search = self._search
+        if search is None:
+            return work(message)
+        from ext_sdk.core.regex import SearchFailed
+
+        try:
+            with search:
+                result = work(message)
+        except SearchFailed as error:
+            raise PatternTooSlow(f"{self._shown(search.pattern)}: {error}") from None
+        if search.took > _PROMPT_S + _PROMPT_CHARACTER_S * search.characters:
+            self._left -= search.took
+            if self._left < 0:
+                took = f"slow searches took more than {SLOW_S:g} s of processor time together"
+                raise PatternTooSlow(
+                    f"{self._shown(search.pattern)}: {took}; write a pattern in which no repetition is repeated"
+                )
+        return result
+
+    def replaced(self, text: str) -> str:
+        """Return a text with … in place of what the patterns match."""
+        for pattern, is_fast in self._patterns:
+            if self._search is None or is_fast:
+                text = pattern.sub(_MASKED, text)
+            else:
+                text = self._search.replaced(pattern, _MASKED, text)
+        return text
+
+    def found(self, text: str) -> list[list[str]]:
+        """Return what each pattern matches, or its first group, if that participates."""
+        found = []
+        for pattern, _ in self._patterns:
+            spans = self._search.find_all(pattern, text) if self._search else (m.regs for m in pattern.finditer(text))
+            parts = (groups[0] if groups and groups[0][0] >= 0 else whole for whole, *groups in spans)
+            found.append([text[start:end] for start, end in parts])
+        return found
+
+    def _shown(self, pattern: str) -> str:
+        entry = next(
+            entry for entry, (each, _) in zip(self.entries, self._patterns, strict=True) if each.pattern == pattern
+        )
+        return f"{entry.place}: '{entry}'" if isinstance(entry, FilePattern) else f"--mask {entry}"
 
 
 class Mask:
@@ -180,16 +280,15 @@ class Mask:
         UsageError: an entry is neither.
     """
 
-    __slots__ = ("_numbers", "_texts")
+    __slots__ = ("_numbers", "_patterns")
 
     def __init__(self, entries: Iterable[str]) -> None:
-        self._texts: list[re.Pattern[str]] = []
-        self._numbers: list[re.Pattern[str]] = []
-        for entry in entries:
-            pattern = pattern_of(entry)
-            self._texts.append(pattern)
-            if entry.startswith("@") and PRESETS[entry[1:]].numbers:
-                self._numbers.append(pattern)
+        self._patterns = LimitedPatterns(entries)
+        self._numbers = [
+            pattern_of(entry)
+            for entry in self._patterns.entries
+            if entry.startswith("@") and PRESETS[entry[1:]].numbers
+        ]
 
     @classmethod
     def of(cls, entries: Iterable[str]) -> Mask | None:
@@ -198,19 +297,20 @@ class Mask:
         return cls(entries) if entries else None
 
     def text(self, text: str) -> str:
-        """Return a text with … in place of its masked parts."""
-        for pattern in self._texts:
-            text = pattern.sub(_MASKED, text)
-        return text
+        """Return a text with … in place of its masked parts. Raises PatternTooSlow."""
+        return self._patterns.limit(self._patterns.replaced, text)
 
     def value(self, value: object) -> object:
-        """Return a JSON value with its texts masked, but not the names of its members."""
+        """Return a JSON value with its texts masked, but not the names of its members. Raises PatternTooSlow."""
+        return self._patterns.limit(self._value, value)
+
+    def _value(self, value: object) -> object:
         if isinstance(value, str):
-            return self.text(value)
+            return self._patterns.replaced(value)
         if isinstance(value, list):
-            return [self.value(item) for item in value]
+            return [self._value(item) for item in value]
         if isinstance(value, dict):
-            return {key: self.value(item) for key, item in value.items()}
+            return {key: self._value(item) for key, item in value.items()}
         is_number = isinstance(value, int | float) and any(pattern.fullmatch(repr(value)) for pattern in self._numbers)
         return _MASKED if is_number else value
 

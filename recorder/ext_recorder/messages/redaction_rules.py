@@ -2,23 +2,22 @@
 
 A regular expression is searched in the texts of a message with their escapes undone; in JSON it cannot replace more
 than parts of strings, and numbers, so that the message stays JSON. It may take time that grows exponentially with the
-text, so it gets only some processor time: a message that could not be searched is not written, and the recording ends.
+text, so its time is limited: a message that could not be searched is not written, and the recording ends.
 """
 
 from __future__ import annotations
 
 import contextlib
 import re
-import signal
-import threading
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from ext_recorder.errors import RecorderError, UsageError
+from ext_recorder.errors import PatternTooSlow, UsageError
 from ext_sdk.core.redaction.escapes import undone
 from ext_sdk.core.redaction.key_values import find_assignments, find_members
 from ext_sdk.core.redaction.patterns import PLACEHOLDER, Names
 from ext_sdk.core.redaction.spans import Finding, in_view, rule_name
+from ext_sdk.core.regex import SearchFailed, TimedSearch
 from ext_sdk.core.wire.errors import MessageError
 from ext_sdk.core.wire.json_codec import loads, scan, scan_value, skip_whitespace
 from ext_sdk.core.wire.json_pointer import parts
@@ -34,10 +33,6 @@ _NUMBER: Final = re.compile(rb"-?[0-9][0-9.eE+-]*")
 _UNSAFE: Final = re.compile(r'["\\\x00-\x1f\x7f\ud800-\udfff]')
 _FORMS: Final = ("pattern", "pointer", "key", "value")
 _KEYS: Final = frozenset(("pattern", "pointer", "key", "replacement", "name"))
-
-
-class PatternTooSlow(RecorderError):
-    """Error of a regular expression that takes too long on a message."""
 
 
 class Rule(NamedTuple):
@@ -69,7 +64,7 @@ def read(option: str, entry: str) -> Rule:
             raise UsageError(f"{shown}: the regular expression matches an empty text")
         if rule.form == "pointer" and not parts(rule.text):
             raise UsageError(f"{shown}: the complete message cannot be redacted")
-    except re.error as error:
+    except (re.error, RecursionError, OverflowError) as error:
         raise UsageError(f"{shown}: not a regular expression: {error}") from None
     except ValueError as error:
         raise UsageError(f"{shown}: {error}") from None
@@ -143,8 +138,8 @@ class OwnRules:
             PatternTooSlow: a regular expression took too long.
         """
         for pattern, rule in self._patterns:
-            with _limited(rule, len(message)):
-                findings = list(_matches(pattern, seen, json=json))
+            with _limited(rule, len(message)) as search:
+                findings = list(_matches(search, pattern, seen, json=json))
             for finding in findings:
                 yield _finding(rule, finding, "pattern")
         for core, names, rule in self._keys:
@@ -168,8 +163,8 @@ class OwnRules:
             return True
         value = finding.value.decode("utf-8", "replace")
         for pattern, rule in self._spared_patterns:
-            with _limited(rule, len(value)):
-                if pattern.fullmatch(value):
+            with _limited(rule, len(value)) as search:
+                if search.matches(pattern, value):
                     return True
         return False
 
@@ -205,12 +200,12 @@ def _needed(tokens: list[str]) -> list[str]:
 # --- Regular expressions ----------------------------------------------------------------------------------------------
 
 
-def _matches(pattern: re.Pattern[str], seen: View, *, json: bool) -> Iterator[Finding]:
+def _matches(search: TimedSearch, pattern: re.Pattern[str], seen: View, *, json: bool) -> Iterator[Finding]:
     data = seen.text.replace(b"\0", b'"') if json else seen.text
     text = data.decode("utf-8", "surrogateescape")
     offsets = None if text.isascii() else _Offsets(text)
-    for match in pattern.finditer(text):
-        start, end = match.span(1 if pattern.groups and match[1] is not None else 0)
+    for whole, *groups in search.find_all(pattern, text):
+        start, end = groups[0] if groups and groups[0][0] >= 0 else whole
         if offsets:
             start, end = offsets.of(start), offsets.of(end)
         if start < end:
@@ -252,27 +247,13 @@ def _within_strings(seen: View, start: int, end: int) -> Iterator[Finding]:
 
 
 @contextlib.contextmanager
-def _limited(rule: Rule, size: int) -> Iterator[None]:
-    """Limit the processor time of a regular expression. `re` checks for signals while it searches."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-
-    def stop(_number: int, _frame: object) -> None:
-        raise PatternTooSlow(
-            f"{rule.shown}: took more than {PATTERN_S:g} s of processor time on a message of {size} bytes, which is "
-            "not written; write a pattern in which no repetition is repeated, as in (a+)+"
-        )
-
-    before = signal.signal(signal.SIGVTALRM, stop)
-    mask = signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGVTALRM])
-    signal.setitimer(signal.ITIMER_VIRTUAL, PATTERN_S)
+def _limited(rule: Rule, size: int) -> Iterator[TimedSearch]:
+    """Limit the time of a regular expression on a message of this size."""
     try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
-        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
-        signal.signal(signal.SIGVTALRM, before)
+        with TimedSearch(PATTERN_S, f"a message of {size} bytes, which is not written") as search:
+            yield search
+    except SearchFailed as failed:
+        raise PatternTooSlow(f"{rule.shown}: {failed}") from None
 
 
 # --- JSON pointers ----------------------------------------------------------------------------------------------------

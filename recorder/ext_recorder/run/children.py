@@ -135,6 +135,7 @@ class Children:
             extended: folder of the new recording, for sessions that the recording does not have; "" to refuse these.
         """
         from ext_recorder.cassette.recording import CASSETTES
+        from ext_recorder.messages.comparison_rules import FilePattern
 
         self._folder, self._recording = folder, os.path.abspath(recording)  # noqa: PTH100
         self._new = os.path.abspath(extended or recording)  # noqa: PTH100
@@ -154,6 +155,9 @@ class Children:
             "environ": variables,  # for children whose host removes them
             "own": {name: dict(values) for name, values in own.items()},
             "values": {name: list(value) for name, value in self._options.values.items()},
+            "places": {
+                mask: mask.place for mask in self._options.values.get("mask", ()) if isinstance(mask, FilePattern)
+            },
         }
         os.makedirs(f"{folder}/{CLAIMS}")  # noqa: PTH103
         os.makedirs(f"{folder}/{SHIMS}")  # noqa: PTH103
@@ -369,7 +373,7 @@ def join(name: str, command: Sequence[str], passed: int) -> Start | None:
     is_new = recorded is not None and name not in recorded and not session["extends"]
     if is_new or (recorded is not None and name in session["real"]):
         return Start("run", name, command)
-    values = {option: _texts(value) for option, value in session["values"].items()}
+    values = {option: _texts(value, session["places"]) for option, value in session["values"].items()}
     # The host may have removed a variable of --redact.
     rules = values.get("redact", ())
     values["redact"] = tuple(rule for rule in rules if not rule.isidentifier() or rule in os.environ)
@@ -579,8 +583,13 @@ def _counted(sessions: int) -> str:
     return "1 session" if sessions == 1 else f"{sessions} sessions"
 
 
-def _texts(value: Iterable[str] | None) -> tuple[str, ...]:
-    return tuple(value or ())
+def _texts(value: Iterable[str] | None, places: Mapping[str, str] | None = None) -> tuple[str, ...]:
+    """Return the texts of a list; those that have a place in a file with it."""
+    if not places:
+        return tuple(value or ())
+    from ext_recorder.messages.comparison_rules import FilePattern
+
+    return tuple(FilePattern(text, places[text]) if text in places else text for text in value or ())
 
 
 def _append(path: str, line: Mapping[str, object]) -> None:

@@ -23,7 +23,7 @@ import yaml
 
 from ext_recorder.errors import CassetteError, UsageError
 from ext_recorder.http.request_matching import PathPairs, RequestRules
-from ext_recorder.messages.comparison_rules import PRESETS, IgnoredPlaces, Mask
+from ext_recorder.messages.comparison_rules import PRESETS, FilePattern, IgnoredPlaces, Mask
 from ext_sdk.core.atomic import atomic_write
 from ext_sdk.core.text import counted, cut
 from ext_sdk.core.wire.json_pointer import parts
@@ -92,7 +92,7 @@ def rules_of(values: object, path: Path) -> tuple[Rule, ...]:
         request_rules(rules)
     except UsageError as error:
         raise CassetteError(path, 0, f"{KEY}: {error}") from None
-    return tuple(rules)
+    return tuple(Rule(option, FilePattern(value, f"{path}: {KEY}: {option}")) for option, value in rules)
 
 
 def request_rules(

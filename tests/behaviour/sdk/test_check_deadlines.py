@@ -8,8 +8,8 @@ import pytest
 
 from ext_sdk import Deadline
 from ext_sdk.capture import NotFound, find_by_json, find_by_regex
+from ext_sdk.core.regex import TIME_UP
 from ext_sdk.expect import Searcher, TextExpectation, check_text
-from ext_sdk.expect.regex import TIME_UP
 from ext_sdk.server.validation import validate
 
 LARGE = json.dumps([{"a": number} for number in range(5_000)])

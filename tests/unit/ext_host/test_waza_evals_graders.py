@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from ext_host.waza_evals import Attempt, Grader, grade, grader_problem, unsupported_grader
-from ext_sdk.expect.regex import Searcher
+from ext_sdk.core.regex import Searcher
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -199,6 +199,7 @@ class Rows:
     def __init__(self, bodies: Bodies) -> None:
         self._bodies = bodies
         self._columns = {name: array("q") for name in _COLUMNS}
+        self._source = 0
         self._texts: dict[str, int] = {"": 0}
         self._further: dict[int, list[int]] = {}  # bodies of responses before the last one
         self._steps: list[Step] = []

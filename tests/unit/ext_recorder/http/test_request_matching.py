@@ -286,6 +286,9 @@ def test_paths_of_requests_that_match_replace_those_of_the_recording() -> None:
     assert pairs.to_live(b'"/tmp/x1/a /tmp/y1, /tmp/x1.old"') == b'"/tmp/x2/a /tmp/y2, /tmp/x1.old"'
     pairs.observe(request(body={"b": "/tmp/x1"}), request(body={"b": "/tmp/a /tmp/b"}))  # they do not correspond
     assert pairs.to_live(b"/tmp/x1") == b"/tmp/x2"
+    pairs.add("/tmp/(y1)(/z)?|y2")  # the first group, or the match if it does not participate
+    pairs.observe(recorded, live)
+    assert pairs.to_live(b"y1, y2") == b"y2, y2"
     matching = RequestRules(path=["@tmp"])
     assert same(recorded, live, matching)
     assert not same(recorded, request(body={"a": ["/tmp/x2"], "b": "in /tmp/x2/lib and /tmp/y2"}), matching)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from datetime import UTC, datetime, timedelta, timezone
@@ -13,14 +14,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ext_recorder.errors import UsageError
-from ext_recorder.messages.comparison_rules import PRESETS, IgnoredPlaces, Mask, split
+from ext_recorder.errors import PatternTooSlow, UsageError
+from ext_recorder.messages import comparison_rules
+from ext_recorder.messages.comparison_rules import OWN_PORTS, PRESETS, FilePattern, IgnoredPlaces, Mask, split
 from ext_recorder.replay.replay import Options
 from tests.support.host import PATIENCE_S
 from tests.support.player_host import END, Host, cassette
 from tests.support.project_files import call as recorder
 from tests.support.recorder_process import RECORDER, run
 from tests.unit.ext_recorder.tools.test_diff import differences, told
+
+SLOW = "(a+)+$"
 
 
 def request(id: object, method: str, params: object) -> str:
@@ -207,7 +211,41 @@ def test_masks_apply_one_after_the_other_with_flags_and_groups_of_their_own() ->
     assert Mask(["(?i)took", r"(a)\1", "@uuid"]).text("TOOK aa") == "… …"
 
 
-@pytest.mark.parametrize("entry", ["@uid", "@", "(", "@uuid|x"])
+@pytest.mark.parametrize("entry", ["x*", r"(b)|(c)", r"\b"])
+def test_a_mask_is_a_substitution(entry: str) -> None:
+    assert Mask([entry]).text("abcx") == re.sub(entry, "…", "abcx")
+
+
+def test_a_pattern_that_takes_too_long_is_named_with_its_place() -> None:
+    texts = {"a": "a" * 40, "b": ["a" * 40 + "!"]}
+    ruled = FilePattern(SLOW, "recording.yaml: rules: mask")
+    for entry, shown in ((SLOW, f"--mask {SLOW}"), (ruled, f"recording.yaml: rules: mask: '{SLOW}'")):
+        with pytest.raises(PatternTooSlow) as caught:
+            Mask(["@uuid", entry, "b"]).value(texts)
+        assert str(caught.value) == (
+            f"{shown}: took more than 1 s of processor time on a text of 41 characters; write a pattern in which no "
+            "repetition is repeated, as in (a+)+"
+        )
+
+
+def test_slow_messages_are_limited_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(comparison_rules, "_PROMPT_S", -1.0)  # every message is slow
+    monkeypatch.setattr(comparison_rules, "_PROMPT_CHARACTER_S", 0.0)
+    mask = Mask(["a+"])
+    assert mask.text("ab") == "…b"
+    monkeypatch.setattr(comparison_rules, "SLOW_S", -1.0)
+    with pytest.raises(
+        PatternTooSlow, match=r"^--mask a\+: slow searches took more than -1 s of processor time togeth"
+    ):
+        Mask(["a+"]).text("ab")
+    assert Mask(["@uuid", OWN_PORTS]).text("ab") == "ab"  # presets are not limited
+
+
+def test_a_long_text_is_masked() -> None:
+    assert Mask(["b+", "@uuid"]).value(["a" * 200_000 + "bb"]) == ["a" * 200_000 + "…"]
+
+
+@pytest.mark.parametrize("entry", ["@uid", "@", "(", "@uuid|x", "(" * 5000 + ")" * 5000, "a{99999999999}"])
 def test_what_is_no_pattern_is_refused(entry: str) -> None:
     with pytest.raises(UsageError, match=r"^--mask "):
         Mask([entry])

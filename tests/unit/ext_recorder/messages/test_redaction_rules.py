@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 
 from ext_recorder.cli.command_line import read, resolve_values
 from ext_recorder.cli.commands import COMMANDS
-from ext_recorder.errors import UsageError
+from ext_recorder.errors import PatternTooSlow, UsageError
 from ext_recorder.messages.redaction import Redaction
-from ext_recorder.messages.redaction_rules import PatternTooSlow
 from tests.support.host import PATIENCE_S
 from tests.support.http_child import record as record_http
 from tests.support.http_child import script
@@ -168,6 +167,18 @@ def test_a_pattern_that_takes_too_long_is_stopped() -> None:
     redactor = Redaction([SLOW]).redactor({})
     with pytest.raises(PatternTooSlow, match=r"--redact pattern:\(a\+\)\+\$: took more than 1 s"):
         redactor.redact_text(LONG)
+
+
+def test_an_exception_that_takes_too_long_is_stopped() -> None:
+    redactor = Redaction(["pattern:a+!"], [SLOW]).redactor({})
+    with pytest.raises(PatternTooSlow, match=r"--redact-except pattern:\(a\+\)\+\$: took more than 1 s"):
+        redactor.redact_text(LONG)
+
+
+def test_a_long_message_is_searched() -> None:
+    text = "b" * 200_000 + " EMP-1234567 EMP-7654321"
+    found = redacted(text, "pattern:EMP-([0-9]{7})", excepted=("pattern:7.*1",))
+    assert found == "b" * 200_000 + " EMP-[redacted:pattern#1] EMP-7654321"
 
 
 # --- With processes ---------------------------------------------------------------------------------------------------

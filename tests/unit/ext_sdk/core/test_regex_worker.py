@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from ext_sdk.expect import regex_worker
+from ext_sdk.core import regex_worker
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -35,13 +35,23 @@ def serve(monkeypatch: pytest.MonkeyPatch) -> Callable[[bytes], bytes]:
     return serve
 
 
-def request(pattern: str, text: str, flags: int = 0) -> bytes:
+def request(pattern: str, text: str, flags: int = 0, which: int = 0) -> bytes:
     parts = [part.encode("utf-8", "surrogatepass") for part in (pattern, text)]
-    return struct.pack("<III", flags, *map(len, parts)) + b"".join(parts)
+    return struct.pack("<BIII", which, flags, *map(len, parts)) + b"".join(parts)
 
 
 def test_a_match_is_answered_by_the_places_of_its_groups(serve: Callable[[bytes], bytes]) -> None:
     assert serve(request("(b)(x)?", "äb")) == struct.pack("<BI6i", 1, 3, 1, 2, 1, 2, -1, -1)
+
+
+def test_all_matches_are_answered_by_the_places_of_their_groups(serve: Callable[[bytes], bytes]) -> None:
+    assert serve(request("(b)|a", "äab", which=1)) == struct.pack("<BI8i", 1, 4, 1, 2, -1, -1, 2, 3, 2, 3)
+    assert serve(request("x", "ab", which=1)) == struct.pack("<BI", 0, 0)
+
+
+def test_a_match_of_the_complete_text_is_answered_by_its_place(serve: Callable[[bytes], bytes]) -> None:
+    assert serve(request("a|ab", "ab", which=2)) == struct.pack("<BI2i", 1, 1, 0, 2)
+    assert serve(request("a", "ab", which=2)) == struct.pack("<BI", 0, 0)
 
 
 def test_a_system_without_a_limit_of_memory_is_served(
@@ -69,10 +79,10 @@ def test_a_wrong_pattern_is_answered_by_the_reason(serve: Callable[[bytes], byte
 
 
 def test_too_little_memory_is_answered(serve: Callable[[bytes], bytes], monkeypatch: pytest.MonkeyPatch) -> None:
-    def search(*_: object) -> None:
+    def compile_(*_: object) -> None:
         raise MemoryError
 
-    monkeypatch.setattr(re, "search", search)
+    monkeypatch.setattr(re, "compile", compile_)
     assert serve(request("a", "a"))[5:] == b"it needs too much memory"
 
 

@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
-from ext_sdk.expect import Searcher, SearchFailed, regex
+from ext_sdk.core import regex
+from ext_sdk.core.regex import Searcher, SearchFailed, TimedSearch
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 
 def test_a_match_has_place_groups_and_names() -> None:
@@ -134,6 +141,64 @@ def test_no_process_to_be_had_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "executable", "/nonexistent/python")
     with Searcher() as searcher, pytest.raises(SearchFailed, match="no process for the search"):
         searcher.search("a", "a")
+
+
+# --- Limited time in this process -------------------------------------------------------------------------------------
+
+
+@pytest.fixture(params=["here", "child"])
+def timed(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[TimedSearch]:
+    if request.param == "child":
+        monkeypatch.setattr(regex, "_MOST", -1)
+    with TimedSearch(1.0) as search:
+        yield search
+
+
+@pytest.mark.parametrize("pattern", [r"(\w)(\d)?", "x*", "(?i)B|A", "z", r"(?s)\A.*\Z", "\ud800"])
+def test_all_matches_are_those_of_re(timed: TimedSearch, pattern: str) -> None:
+    text, compiled = "a1 b\n😀\ud800c", re.compile(pattern)
+    assert list(timed.find_all(compiled, text)) == [match.regs for match in compiled.finditer(text)]
+    assert timed.replaced(compiled, "…", text) == compiled.sub("…", text)
+    assert timed.matches(compiled, text) == bool(compiled.fullmatch(text))
+    assert (timed.pattern, timed.size, timed.characters) == (pattern, len(text), 3 * len(text))
+
+
+def test_a_search_that_takes_too_long_is_stopped(timed: TimedSearch) -> None:
+    reason = "took longer than 2 s" if regex._MOST < 0 else "took more than 1 s of processor time on a text of 41 char"
+    with pytest.raises(SearchFailed, match=reason):
+        timed.find_all(re.compile("(a+)+$"), "a" * 40 + "b")
+
+
+def test_a_text_that_is_too_long_to_be_interrupted_is_searched_in_a_child() -> None:
+    text = "b" * 3_000_000
+    with TimedSearch(1.0) as search, pytest.raises(SearchFailed, match="took longer than 2 s"):
+        search.replaced(re.compile(r"\w+x"), "", text)  # signals are checked once in minutes
+
+
+def test_a_thread_searches_in_a_child() -> None:
+    failed = []
+
+    def search() -> None:
+        with TimedSearch(1.0) as limited:
+            assert limited.replaced(re.compile("a"), "b", "a") == "b"
+            try:
+                limited.matches(re.compile("(a+)+"), "a" * 40 + "b")
+            except SearchFailed as error:
+                failed.append(str(error))
+
+    thread = threading.Thread(target=search)
+    thread.start()
+    thread.join(60)
+    assert failed == ["searching for '(a+)+' took longer than 2 s; make the pattern simpler"]
+
+
+def test_the_timer_and_its_signal_are_as_before(timed: TimedSearch) -> None:
+    before = signal.getsignal(signal.SIGVTALRM), signal.pthread_sigmask(signal.SIG_BLOCK, [])
+    with TimedSearch(1.0, "the subject") as search:
+        assert signal.getitimer(signal.ITIMER_VIRTUAL)[0] > 0
+        assert search.matches(re.compile("a"), "a")
+    assert (signal.getsignal(signal.SIGVTALRM), signal.pthread_sigmask(signal.SIG_BLOCK, [])) == before
+    assert signal.getitimer(signal.ITIMER_VIRTUAL)[0] == 0
 
 
 def child_of(searcher: Searcher) -> int:
