@@ -30,7 +30,6 @@ EXIT_INTERRUPTED = 130  # 128 + SIGINT
 EXIT_NO_READER = 141  # 128 + SIGPIPE
 
 _AGENT = "acp-agent"  # name of the agent among the programs of a recording
-_PROGRAMS = "EXT_HOST_PROGRAMS"  # variable with a file that the recorded process deletes
 _REPLAY = "EXT_HOST_REPLAY"  # variable with the recording and the real children of a replay, in JSON
 _RULES = ("bind", "ignore", "mask")  # options of `ext-recorder run` that its messages propose
 _RECORDING = ("record", "replay", "real", "programs", *_RULES)  # parameters that are not those of the recorded run
@@ -165,7 +164,7 @@ DURATION = DurationType()
 @click.option("--ignore", multiple=True, metavar="POINTER", help="With --replay: part of requests that may differ.")
 @click.option("--mask", multiple=True, metavar="REGEX", help="With --replay: texts in requests that may differ.")
 @click.option("--bind", multiple=True, metavar="NAME=VALUE", help="Path that differs, for --record and --replay.")
-@click.option("--programs", metavar="FILE", hidden=True, help="Programs of extensions and agent, for --record.")
+@click.option("--programs", hidden=True, help="File with the programs of extensions and agent, in a recorded run.")
 @click.option("--junit", metavar="FILE", default="", envvar="EXT_HOST_JUNIT", help="Report in JUnit XML.")
 @click.option(
     "--json",
@@ -327,9 +326,6 @@ def _programs(extensions: Sequence[str], file: str | None) -> dict[str, str]:
         with open(file, encoding="utf-8") as source:  # noqa: PTH123 - pathlib is not imported here
             servers = json.load(source)["servers"]
         commands |= {name: shlex.join([server["command"], *server["args"]]) for name, server in servers.items()}
-        if original := os.environ.pop(_PROGRAMS, ""):
-            with suppress(OSError):
-                os.unlink(original)  # noqa: PTH108
     return commands
 
 
@@ -353,14 +349,13 @@ def _check_names(runs: Sequence[EvalRun], extensions: Sequence[str]) -> None:
 def _run_recorder(runs: Sequence[EvalRun], record: str, replay: str, given: Sequence[str]) -> NoReturn:
     """Replace this process by `ext-recorder run` with the same command line. Raises HostError.
 
-    Evals and the agent files that they name are read by the recorder. The other programs are written to a file in the
-    form of a list of servers, which it knows.
+    Evals and the agent files that they name are read by the recorder. The other programs are in the command line, in
+    the form of a list of servers, which it knows; the recorded process gets a file.
 
     Args:
         given: options `--real` and `--ignore`, `--mask` and `--bind`, which are those of the recorder.
     """
     import json
-    import tempfile
 
     from .acp_agent import AcpAgent
     from .kaiak_agent import KaiakAgent
@@ -386,11 +381,9 @@ def _run_recorder(runs: Sequence[EvalRun], record: str, replay: str, given: Sequ
     options = [f"--wrap={run.spec.path}" for run in runs if run.spec.document and run.starts_programs()]
     if programs:
         servers = {name: {"command": argv[0], "args": argv[1:]} for name, argv in programs.items()}
-        with tempfile.NamedTemporaryFile("w", prefix="ext-host-", suffix=".json", delete=False) as file:
-            json.dump({"servers": servers}, file)
-        os.environ[_PROGRAMS] = file.name
-        words.append(f"--programs={file.name}")
-        options += [f"--bind=ext-host={file.name}", f"--wrap={file.name}", *(f"--files={name}" for name in programs)]
+        text = json.dumps({"servers": servers})
+        words.append(f"--programs={text}")
+        options += [f"--wrap={text}", *(f"--files={name}" for name in programs)]
     options += given
     if replay:
         os.environ[_REPLAY] = json.dumps([replay, *real])
@@ -406,7 +399,8 @@ def _words(context: click.Context) -> list[str]:
     words = ["run", *context.params["files"]]
     for param in context.command.params:
         value = context.params[param.name or ""]
-        if not isinstance(param, click.Option) or param.name in _RECORDING or value in {None, (), "", False}:
+        is_default = value in {None, (), "", False, param.default}
+        if not isinstance(param, click.Option) or param.name in _RECORDING or is_default:
             continue
         if param.envvar:
             os.environ[str(param.envvar)] = str(value)

@@ -8,22 +8,12 @@ from __future__ import annotations
 import os
 import sys
 
-from ext_sdk.core import __version__, own_arguments
+from ext_sdk.core import CHOICE, PROGRAMS, __version__, own_arguments
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-VARIABLE = "GEVALS_EXTENSION"
-# Modules with a function `main`, by the name of the program without `ext-`.
-PROGRAMS = {
-    "shell": "ext_shell.__main__",
-    "kubernetes": "ext_kubernetes.__main__",
-    "http": "ext_http.__main__",
-    "host": "ext_host.__main__",
-    "recorder": "ext_recorder.__main__",
-    "sdk": "ext_sdk.new",
-}
 EXTENSIONS = ("shell", "kubernetes", "http")
 USAGE_ERROR = 2
 HELP = f"""\
@@ -34,12 +24,12 @@ usage: gevals-extensions PROGRAM [ARGUMENTS]
   recorder                  record and replay programs: ext-recorder
   sdk                       write your own extension: ext-sdk
 
-A host starts the program without arguments and sets the variable {VARIABLE} to the name of an extension:
+A host starts the program without arguments and sets the variable {CHOICE} to the name of an extension:
 
   extensions:
     shell:
       package: github.com/OWNER/gevals-extensions
-      env: {{{VARIABLE}: shell}}
+      env: {{{CHOICE}: shell}}
 
 A link to the program with the name ext-PROGRAM, such as ext-shell, starts that program.
 """
@@ -47,7 +37,7 @@ A link to the program with the name ext-PROGRAM, such as ext-shell, starts that 
 
 def main() -> int:
     """Run the program that the command line or the environment names. Return its exit code."""
-    variable = os.environ.pop(VARIABLE, "")  # not for the programs that this one starts
+    variable = os.environ.get(CHOICE, "")
     link, arguments = os.path.basename(sys.argv[0]), sys.argv[1:]  # noqa: PTH119  (no pathlib here)
     if link.startswith("ext-") and link[4:] in PROGRAMS:
         name = link[4:]
@@ -59,6 +49,8 @@ def main() -> int:
         own_arguments.append(name)
     else:
         return _without_program(arguments, variable)
+    if name in EXTENSIONS:  # the recorder starts programs that the variable chooses; an extension does not
+        os.environ.pop(CHOICE, "")
     module = PROGRAMS[name]
     __import__(module)
     code: int = sys.modules[module].main()
@@ -68,14 +60,14 @@ def main() -> int:
 def _without_program(arguments: Sequence[str], variable: str) -> int:
     """Write the help for a person, or an error, which is a response if a host sent a request. Return the exit code."""
     if variable:
-        wrong = f"{VARIABLE}: expected one of {', '.join(EXTENSIONS)}, found {variable!r}"
+        wrong = f"{CHOICE}: expected one of {', '.join(EXTENSIONS)}, found {variable!r}"
     elif arguments in (["--version"], ["-h"], ["--help"]) or (not arguments and os.isatty(0)):
         sys.stdout.write(f"gevals-extensions {__version__}\n" if arguments == ["--version"] else HELP)
         return 0
     elif arguments:
         wrong = f"expected one of {', '.join(PROGRAMS)}, found {arguments[0]!r}; see gevals-extensions --help"
     else:
-        wrong = f"no extension is chosen; set {VARIABLE} to one of {', '.join(EXTENSIONS)} in `env` of the extension"
+        wrong = f"no extension is chosen; set {CHOICE} to one of {', '.join(EXTENSIONS)} in `env` of the extension"
     if not arguments and not os.isatty(0):
         from contextlib import suppress
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ext_recorder.errors import CassetteError
+from ext_sdk.core import own_name
 from ext_sdk.core.wire.framing import FRAMINGS
 
 from .yaml_scalars import flow_list, flow_map, scalar
@@ -28,7 +29,8 @@ class Header:
     Attributes:
         protocol: the name of a dialect: "gevals", "jsonrpc", "raw".
         framing: "ndjson", "content-length" or "uint32".
-        command: the recorded command, without secrets and machine paths.
+        command: the recorded command, without secrets and machine paths, with the names of our programs as in
+            `own_name`.
         environment: values of the environment variables that must match, likewise.
         recorder: version of the recorder.
         recorded: time in UTC, such as "2026-11-21T21:00:00Z".
@@ -55,7 +57,7 @@ class Header:
     ) -> None:
         self.protocol = protocol
         self.framing = framing
-        self.command = command
+        self.command = own_name(command)
         self.recorder = recorder
         self.recorded = recorded
         self.bindings = dict(bindings or {})

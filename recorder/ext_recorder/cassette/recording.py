@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from ext_recorder.errors import CassetteError
+from ext_sdk.core import own_name
 
 from .paths import beside
 
@@ -42,7 +43,7 @@ class Child:
         self, name: str, command: Sequence[str] = (), cassettes: Sequence[str] = (), started: Sequence[float] = ()
     ) -> None:
         self.name = name
-        self.command = tuple(command)
+        self.command = own_name(command)
         self.cassettes = tuple(cassettes)
         self.started = tuple(started)
 
@@ -142,7 +143,7 @@ def read_header(folder: Path, name: str = HEADER) -> RunHeader:
     ended, seconds = values.get("exit"), _numbers([values.get("seconds")])
     environment = values.get("environment")
     return RunHeader(
-        _words(values.get("command")),
+        own_name(_words(values.get("command"))),
         str(values.get("recorder") or ""),
         str(values.get("recorded") or ""),
         seconds[0] if seconds else 0.0,

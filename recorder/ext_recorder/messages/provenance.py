@@ -10,6 +10,7 @@ import os
 
 from ext_recorder.cassette.yaml_scalars import holds
 from ext_recorder.errors import UsageError
+from ext_sdk.core import CHOICE, EXECUTABLE, own_name
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -87,11 +88,13 @@ def readable(text: str) -> str:
 def recordable(command: Sequence[str]) -> list[str]:
     """Return a command as a header has it, but not yet redacted: without the folders of this machine.
 
-    Of a program with a full path only the name is kept. An argument below the working directory is relative to it.
+    Of a program with a full path only the name is kept, and one of our programs has the name that users type. An
+    argument below the working directory is relative to it.
     """
     if not command:
         return []
-    program, *arguments = (os.fsencode(word).decode(errors="replace") for word in command)
+    words = own_name(command, os.environ.get(CHOICE, ""))
+    program, *arguments = (os.fsencode(word).decode(errors="replace") for word in words)
     name = program.rpartition("/")[2] if program.startswith("/") else program
     folder = _working_directory()
     return [name, *(_relative(word, folder) for word in arguments)]
@@ -126,8 +129,9 @@ def recorded_value(name: str) -> str:
 def same_command(header: Header, live: Live) -> bool:
     """Return True if a header is of this command: of the same program, with the same arguments but for paths."""
     words = tuple(recordable(live.command))
-    same = _program(header.command[0]) == _program(words[0])
-    return same and _same(header, live, header.command[1:], words[1:])
+    recorded = own_name(header.command, os.environ.get(CHOICE, ""))
+    same = _program(recorded[0]) == _program(words[0])
+    return same and _same(header, live, recorded[1:], words[1:])
 
 
 def first_difference(recorded: Sequence[str], words: Sequence[str]) -> tuple[str, str]:
@@ -149,19 +153,10 @@ def check(path: str, header: Header, live: Live) -> None:
     A cassette without a command (one that was converted, or merged from several commands) is for any command.
     """
     remedy = _REMEDY if live.passed < 0 else _REMEDY_OF_SHIM
-    if header.command and live.command:
-        count = len(live.command)
-        if count == live.passed:  # the words before those that the host passed are not known
-            recorded, words = header.command[-count:], live.command
-            same = count < len(header.command) and _same(header, live, recorded, words)
-        else:
-            same = same_command(header, live)
-        if not same:
-            found = shown(_redacted(header, live, live.command))
-            what = "the host passes" if live.passed == count else "this command is"
-            raise UsageError(
-                f"{path}: recorded from another command: {shown(header.command)}; {what}: {found}; {remedy}"
-            )
+    if header.command and live.command and not _is_same(header, live):
+        found = shown(_redacted(header, live, live.command))
+        what = "the host passes" if live.passed == len(live.command) else "this command is"
+        raise UsageError(f"{path}: recorded from another command: {shown(header.command)}; {what}: {found}; {remedy}")
     known = header.environment
     for name in dict.fromkeys((*known, *live.match_env)):
         value = recorded_value(name)
@@ -183,6 +178,18 @@ _REMEDY_OF_SHIM = (
     "give each set of arguments a cassette of its own ({args} in its name), record this one again (--mode all), or "
     "write the shim for any arguments (--accept-command)"
 )
+
+
+def _is_same(header: Header, live: Live) -> bool:
+    count = len(live.command)
+    if count != live.passed:
+        return same_command(header, live)
+    # The words before those that the host passed are not known.
+    if count < len(header.command) and _same(header, live, header.command[-count:], live.command):
+        return True
+    # One of our programs, whose recorded name stands for `python -m MODULE`, for example.
+    ways = (Live((program, *live.command), bind=live.bind) for program in ("python", EXECUTABLE))
+    return any(same_command(header, way) for way in ways)
 
 
 def _same(header: Header, live: Live, recorded: Sequence[str], words: Sequence[str]) -> bool:

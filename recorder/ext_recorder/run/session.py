@@ -34,7 +34,7 @@ from .command import Access, Ended, run_command
 from .environment import isolate, kept_variables, redacted_variables, remark, replay_variables
 from .folder import UNKNOWN, RecordingFolder, traffic_of
 from .learn import Learner, request_rules, rules_of
-from .wrap import Wrapping, wrappable
+from .wrap import Wrapping, is_text, wrappable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
@@ -130,7 +130,8 @@ def _record(folder: RecordingFolder, command: Sequence[str], options: RunOptions
     parents = ParentProxies(os.environ)
     parents.check()
     known = tuple(Child(name) for name in wrapping.commands if children.is_wanted(name))
-    header = RunHeader(kept, __version__, recorded, 0.0, UNKNOWN, options.children.wrap, known)._replace(
+    wrapped = tuple(file for file in options.children.wrap if not is_text(file))
+    header = RunHeader(kept, __version__, recorded, 0.0, UNKNOWN, wrapped, known)._replace(
         pass_through=options.pass_through,
         environment=_environment(redaction),
     )

@@ -34,17 +34,21 @@ _NOT_YAML = re.compile(r'"(?:\\.|[^"\\])*"|//[^\n]*|/\*.*?\*/|\t', re.DOTALL)
 class _File:
     """Configuration file, and the changes for its copy.
 
+    Args:
+        path: its path; that of a file in the current folder if it has only a text.
+        text: its text, if a host gets this instead of a file; "" to read the file.
+
     Raises:
         UsageError: it cannot be read.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, text: str = "") -> None:
         self.path = path
         self._changes: dict[int, tuple[int, Text]] = {}
         try:
-            if path.stat().st_size > MOST_BYTES:
+            if not text and path.stat().st_size > MOST_BYTES:
                 raise UsageError(f"--wrap {path}: expected a configuration file, found {path.stat().st_size} bytes")
-            self._text = path.read_text(encoding="utf-8")
+            self._text = text or path.read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:
             raise UsageError(f"--wrap {path}: cannot be read: {error}") from None
         self.root = self._parsed()
@@ -91,8 +95,8 @@ class Wrapping:
     """Configuration files of a host, the children that they name, and the copies of the files.
 
     Args:
-        files: values of `--wrap`.
-        command: command line of the host, which names these files.
+        files: values of `--wrap`: files, or texts in JSON.
+        command: command line of the host, which names these files, or has these texts.
 
     Attributes:
         commands: the children by name, each with the words that the host does not pass.
@@ -109,16 +113,19 @@ class Wrapping:
         self.remarks: list[str] = []
         self.agents: set[str] = set()
         self.extensions: set[str] = set()
-        self._files: dict[str, _File] = {}  # by real path
+        self._files: dict[str, _File] = {}  # by real path, or text
         self._command = list(command)
-        self._given = {os.path.realpath(file): file for file in files}
+        self._given = {_key(file): file for file in files}
         for path, file in self._given.items():
             if not any(_renamed(word, path, "") != word for word in command):
                 raise UsageError(f"--wrap {file}: COMMAND does not name this file, so the host cannot be given a copy")
             if path in self._files:
                 continue  # another file refers to it
             before = len(self.commands)
-            self._add(Path(file))
+            if is_text(file):
+                self._read(path, _File(Path("servers.json"), file))
+            else:
+                self._add(Path(file))
             if len(self.commands) == before and not self._files[path].has_changes():
                 expected = "an Eval or Agent file of mcpchecker, or `mcpServers` or `servers`"
                 raise UsageError(f"--wrap {file}: no children that use stdio found; expected {expected}")
@@ -139,9 +146,11 @@ class Wrapping:
     def _add(self, path: Path) -> None:
         """Read a configuration file, unless it was read before."""
         real = os.path.realpath(path)
-        if real in self._files:
-            return
-        self._files[real] = file = _File(path)
+        if real not in self._files:
+            self._read(real, _File(path))
+
+    def _read(self, path: str, file: _File) -> None:
+        self._files[path] = file
         kind = _text(_value(file.root, "kind"))
         if kind == "Eval":
             self._add_eval(file)
@@ -231,6 +240,11 @@ class Wrapping:
         file.replace(node, lambda session: json.dumps(_copy_of(real, session)))
 
 
+def is_text(file: str) -> bool:
+    """Return True if a value of `--wrap` is a text in JSON, not the path of a file."""
+    return file.startswith("{")
+
+
 def wrappable(command: Sequence[str]) -> list[str]:
     """Return the words of a command line, or values of its options, that are files for `--wrap`."""
     found = []
@@ -244,7 +258,12 @@ def wrappable(command: Sequence[str]) -> list[str]:
 
 def _copy_of(path: str, session: str) -> str:
     """Return the path of the copy of a file, whose end is the path of the file: the host names it in its errors."""
-    return f"{session}/{CONFIG}{path}"
+    return f"{session}/{CONFIG}{'/servers.json' if is_text(path) else path}"
+
+
+def _key(file: str) -> str:
+    """Return the real path of a file; a text in JSON as it is."""
+    return file if is_text(file) else os.path.realpath(file)
 
 
 def _keep(file: _File, node: yaml.Node | None) -> None:
@@ -281,7 +300,7 @@ def _text(node: yaml.Node | None) -> str:
 
 def _renamed(word: str, path: str, copy: str) -> str:
     """Return a word of a command line with a copy in the place of a file: FILE, or --option=FILE."""
-    if word and os.path.realpath(word) == path:
+    if word and _key(word) == path:
         return copy
     option, equals, value = word.partition("=")
-    return f"{option}={copy}" if equals and value and os.path.realpath(value) == path else word
+    return f"{option}={copy}" if equals and value and _key(value) == path else word

@@ -5,14 +5,15 @@ from __future__ import annotations
 import json
 import os
 import pty
+import shlex
 import subprocess
 import sys
 from typing import TYPE_CHECKING
 
 import pytest
 
-from ext_sdk.core import __version__, own_program
-from gevals_extensions.__main__ import EXTENSIONS, HELP, PROGRAMS, VARIABLE
+from ext_sdk.core import CHOICE, PROGRAMS, __version__, own_name, own_program
+from gevals_extensions.__main__ import EXTENSIONS, HELP
 from tests.support.host import PATIENCE_S, ExtensionHost
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ INITIALIZE = b'{"jsonrpc":"2.0","id":"first","method":"initialize","params":{"pr
 
 
 def run(*words: str, input: bytes = b"", env: Mapping[str, str] | None = None) -> tuple[int, str, str]:
-    environ = {name: value for name, value in os.environ.items() if name != VARIABLE} | dict(env or {})
+    environ = {name: value for name, value in os.environ.items() if name != CHOICE} | dict(env or {})
     command = [*PROGRAM, *words]
     done = subprocess.run(command, input=input, capture_output=True, check=False, env=environ, timeout=PATIENCE_S)
     return done.returncode, done.stdout.decode(), done.stderr.decode()
@@ -32,7 +33,7 @@ def run(*words: str, input: bytes = b"", env: Mapping[str, str] | None = None) -
 
 @pytest.mark.parametrize("name", EXTENSIONS)
 def test_a_host_chooses_the_extension_by_the_variable(name: str) -> None:
-    with ExtensionHost(PROGRAM, {VARIABLE: name}) as host:
+    with ExtensionHost(PROGRAM, {CHOICE: name}) as host:
         manifest = host.initialize()["result"]
     assert isinstance(manifest, dict)
     assert manifest["name"] == name
@@ -40,7 +41,7 @@ def test_a_host_chooses_the_extension_by_the_variable(name: str) -> None:
 
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_the_first_argument_names_a_program(name: str) -> None:
-    code, out, err = run(name, "--version", env={VARIABLE: "http"})
+    code, out, err = run(name, "--version", env={CHOICE: "http"})
     assert (code, err) == (0, "")
     assert out.startswith(f"ext-{name}")
 
@@ -53,17 +54,17 @@ def test_a_link_names_a_program(name: str, tmp_path: Path) -> None:
     script.chmod(0o755)
     link = tmp_path / f"ext-{name}"
     link.symlink_to(script)
-    environ = os.environ | {VARIABLE: "http"}
+    environ = os.environ | {CHOICE: "http"}
     out = subprocess.run([link, "--version"], capture_output=True, check=True, timeout=PATIENCE_S, env=environ).stdout
     assert out.decode().startswith(f"ext-{name}")
 
 
 def test_the_variable_is_not_for_commands_of_the_extension() -> None:
-    with ExtensionHost(PROGRAM, {VARIABLE: "shell"}) as host:
-        host.initialize({"passEnv": [VARIABLE]})
+    with ExtensionHost(PROGRAM, {CHOICE: "shell"}) as host:
+        host.initialize({"passEnv": [CHOICE]})
         result = host.result("run", {"script": "env"})
     assert result["success"]
-    assert VARIABLE not in str(result)
+    assert CHOICE not in str(result)
 
 
 @pytest.mark.parametrize(
@@ -77,7 +78,7 @@ def test_the_variable_is_not_for_commands_of_the_extension() -> None:
     ],
 )
 def test_a_host_without_a_choice_gets_an_error_response(value: str, message: str) -> None:
-    code, out, err = run(input=INITIALIZE, env={VARIABLE: value})
+    code, out, err = run(input=INITIALIZE, env={CHOICE: value})
     assert json.loads(out) == {"jsonrpc": "2.0", "id": "first", "error": {"code": -32600, "message": message}}
     assert (code, err) == (2, f"gevals-extensions: {message}\n")
 
@@ -119,3 +120,77 @@ def test_modules_of_the_project_run_in_the_interpreter_of_the_process() -> None:
     command = [sys.executable, "-I", "-S", "-c", program, *sys.path]
     out = subprocess.run(command, capture_output=True, check=True, timeout=PATIENCE_S, text=True).stdout
     assert out == f"{[sys.executable, '-I', '-S', '-m', 'a']}\n"
+
+
+OWN = [
+    (["ext-shell", "call", "run"], ["ext-shell", "call", "run"]),
+    (["/usr/bin/python3.12", "-P", "-m", "ext_shell", "call"], ["ext-shell", "call"]),
+    (["python", "-Im", "ext_shell"], ["python", "-Im", "ext_shell"]),
+    (["python", "-X", "dev", "-m", "ext_shell"], ["python", "-X", "dev", "-m", "ext_shell"]),
+    (["python", "-m"], ["python", "-m"]),
+    (["python", "-m", "ext_shell_too"], ["python", "-m", "ext_shell_too"]),
+    (["pythonic", "-m", "ext_shell"], ["pythonic", "-m", "ext_shell"]),
+    (["python3", "-m", "gevals_extensions", "http", "mcp"], ["ext-http", "mcp"]),
+    (["pypy3", "-m", "ext_sdk.new", "new"], ["ext-sdk", "new"]),
+    (["/cache/bin/gevals-extensions", "-I", "-S", "-m", "ext_recorder", "show"], ["ext-recorder", "show"]),
+    (["./gevals-extensions", "shell", "shell"], ["ext-shell", "shell"]),
+    (["gevals-extensions-linux-amd64", "kubernetes"], ["ext-kubernetes"]),
+    (["gevals-extensions-tools", "kubernetes"], ["gevals-extensions-tools", "kubernetes"]),
+    (["gevals-extensions"], ["gevals-extensions"]),
+    (["gevals-extensions", "--version"], ["gevals-extensions", "--version"]),
+    (
+        ["python3", "-P", "-m", "ext_host", "run", "a.yaml", "--programs=/tmp/x", "-q"],
+        ["ext-host", "run", "a.yaml", "-q"],
+    ),
+    (["ext-http", "run", "--programs=x"], ["ext-http", "run", "--programs=x"]),
+    ([], []),
+]
+
+
+@pytest.mark.parametrize(("command", "name"), OWN)
+def test_a_program_has_one_name_however_it_is_installed(command: list[str], name: list[str]) -> None:
+    assert own_name(command) == tuple(name)
+    assert own_name(own_name(command)) == tuple(name)
+
+
+def test_the_variable_names_the_program_of_the_executable() -> None:
+    assert own_name(["/opt/gevals-extensions", "call"], "shell") == ("ext-shell", "call")
+    assert own_name(["gevals-extensions", "http"], "shell") == ("ext-http",)
+    assert own_name(["ext-http"], "shell") == ("ext-http",)
+    assert own_name(["gevals-extensions"], "other") == ("gevals-extensions",)
+
+
+def test_a_recording_of_one_installation_is_replayed_with_another(tmp_path: Path) -> None:
+    (tmp_path / "tmp").mkdir()
+    task = {
+        "apiVersion": "mcpchecker/v1alpha2",
+        "kind": "Task",
+        "metadata": {"name": "t"},
+        "spec": {
+            "requires": [{"extension": "shell"}],
+            "prompt": {"inline": "none"},
+            "verify": [{"shell.run": {"command": ["echo", "hi"]}}],
+        },
+    }
+    (tmp_path / "t.yaml").write_text(json.dumps(task))
+    module = [sys.executable, "-P", "-m"]
+    ways = (([*module, "ext_host"], [*module, "ext_shell"]), ([*PROGRAM, "host"], [*PROGRAM, "shell"]))
+
+    def run_task(way: tuple[list[str], list[str]], option: str) -> str:
+        host, shell = way
+        words = ["run", "t.yaml", "--agent=none", f"--extension=shell={shlex.join(shell)}", option]
+        environ = os.environ | {"TMPDIR": str(tmp_path / "tmp")}
+        done = subprocess.run(
+            [*host, *words], cwd=tmp_path, env=environ, capture_output=True, timeout=PATIENCE_S, check=False
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout.decode()
+
+    for way, other in (ways, ways[::-1]):
+        run_task(way, "--record=rec")
+        command = "command: [ext-host, run, t.yaml, --agent=none, --extension=shell=ext-shell]"
+        recording = (tmp_path / "rec" / "recording.yaml").read_text().splitlines()
+        assert command in recording
+        assert "  command: [ext-shell]" in recording
+        assert "not performed: 1 of 1 step" in run_task(other, "--replay=rec")
+    assert list((tmp_path / "tmp").iterdir()) == []
