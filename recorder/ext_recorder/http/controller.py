@@ -44,6 +44,7 @@ LOADED = "loaded."  # followed by a process id: a file that the agent creates wh
 KINDS = ("time", "uuid", "random", "secrets")  # of values that are replayed on request, see the agent's `determinism`
 RANDOM = KINDS[2]
 BACKLOG = 512  # connections that wait
+_LONGEST = 70  # bytes of the path of the folder for temporary files, so that a socket in a folder there can be bound
 FINISH_S = 60.0  # without progress with the remaining traffic and the end of the file
 # After the end of the session until the recorder reports that it is not complete: on a terminal, and elsewhere.
 QUIET_S, QUIET_ELSEWHERE_S = 3.0, 20.0
@@ -178,6 +179,20 @@ class WorkerProcess:
         return data
 
 
+def open_session() -> tuple[str, socket.socket]:
+    """Return a new private folder, and a socket in it that listens.
+
+    The path of a socket may have 103 bytes (macOS), so the folder is in /tmp if that for temporary files has a long
+    path.
+    """
+    is_long = len(os.fsencode(tempfile.gettempdir())) > _LONGEST
+    folder = tempfile.mkdtemp(prefix="ext-recorder-", dir="/tmp" if is_long else None)  # noqa: S108 - it is private
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    listener.bind(os.path.join(folder, SOCKET))  # noqa: PTH118
+    listener.listen(BACKLOG)
+    return folder, listener
+
+
 class HttpController(WorkerProcess):
     """Controller of the traffic of a Python child; use it in a `with` block.
 
@@ -189,10 +204,7 @@ class HttpController(WorkerProcess):
     """
 
     def __init__(self, mode: str, work: Callable[[WorkerContext], WorkerOutcome]) -> None:
-        folder = tempfile.mkdtemp(prefix="ext-recorder-")
-        listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        listener.bind(os.path.join(folder, SOCKET))  # noqa: PTH118
-        listener.listen(BACKLOG)
+        folder, listener = open_session()
         super().__init__(listener, folder, work)
         self.variables = {
             "PYTHONPATH": os.pathsep.join(

@@ -6,16 +6,13 @@ import ctypes
 import errno
 import os
 import signal
-import socket
-import tempfile
 import time
 from contextlib import suppress
 from pathlib import Path
 from select import poll
 from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
-from ext_recorder.http.controller import WorkerProcess
-from ext_recorder.http.inject.ext_recorder_agent.channel import SOCKET
+from ext_recorder.http.controller import WorkerProcess, open_session
 from ext_recorder.http.proxy.client import Entry
 from ext_recorder.http.proxy.service import BUNDLE_FILE, CA_FILE, JAVA_FILE, ProxyOptions, open_listener
 from ext_recorder.http.traffic_counts import Traffic, Traffics
@@ -152,10 +149,7 @@ def run_command(
     Raises:
         RecorderError: the worker or the command can't start.
     """
-    folder = tempfile.mkdtemp(prefix="ext-recorder-")
-    agents = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    agents.bind(os.path.join(folder, SOCKET))  # noqa: PTH118
-    agents.listen()
+    folder, agents = open_session()
     with WorkerProcess(agents, folder, work, [listener.socket for listener in access.proxy.listeners]) as worker:
         signals = Signals()
         signals.catch()

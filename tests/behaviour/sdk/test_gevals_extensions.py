@@ -161,7 +161,8 @@ def test_the_variable_names_the_program_of_the_executable() -> None:
 
 
 def test_a_recording_of_one_installation_is_replayed_with_another(tmp_path: Path) -> None:
-    (tmp_path / "tmp").mkdir()
+    temporary = tmp_path / ("long" * 30)  # longer than the path of a socket may be
+    temporary.mkdir()
     task = {
         "apiVersion": "mcpchecker/v1alpha2",
         "kind": "Task",
@@ -179,7 +180,7 @@ def test_a_recording_of_one_installation_is_replayed_with_another(tmp_path: Path
     def run_task(way: tuple[list[str], list[str]], option: str) -> str:
         host, shell = way
         words = ["run", "t.yaml", "--agent=none", f"--extension=shell={shlex.join(shell)}", option]
-        environ = os.environ | {"TMPDIR": str(tmp_path / "tmp")}
+        environ = os.environ | {"TMPDIR": str(temporary)}
         done = subprocess.run(
             [*host, *words], cwd=tmp_path, env=environ, capture_output=True, timeout=PATIENCE_S, check=False
         )
@@ -193,4 +194,4 @@ def test_a_recording_of_one_installation_is_replayed_with_another(tmp_path: Path
         assert command in recording
         assert "  command: [ext-shell]" in recording
         assert "not performed: 1 of 1 step" in run_task(other, "--replay=rec")
-    assert list((tmp_path / "tmp").iterdir()) == []
+    assert list(temporary.iterdir()) == []
