@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 
 from ext_sdk.core import __version__, own_program, unsupported_system
+from ext_sdk.core.stdio import run_program
 
 from .files import FileError, HostError
 
@@ -27,7 +28,6 @@ EXIT_FAILED = 1  # a task did not pass
 EXIT_WRONG = 2  # a wrong command line or file, or a part of a task that ext-host does not support
 EXIT_INTERNAL = 70  # a defect of ext-host; EX_SOFTWARE of sysexits.h
 EXIT_INTERRUPTED = 130  # 128 + SIGINT
-EXIT_NO_READER = 141  # 128 + SIGPIPE
 
 _AGENT = "acp-agent"  # name of the agent among the programs of a recording
 _REPLAY = "EXT_HOST_REPLAY"  # variable with the recording and the real children of a replay, in JSON
@@ -260,6 +260,8 @@ def run_command(
         write_file(junit, as_junit(results, source), os.environ)
     if json_file:
         write_file(json_file, as_json(results, source), os.environ)
+    if report.failure:
+        raise report.failure
     return code
 
 
@@ -451,6 +453,10 @@ def perform(runs: Sequence[EvalRun]) -> tuple[list[EvalResult], int]:
 
 def main(words: Sequence[str] | None = None) -> int:
     """Run a command line. Return its exit code."""
+    return run_program("ext-host", lambda: _main(words))
+
+
+def _main(words: Sequence[str] | None) -> int:
     words = list(sys.argv[1:] if words is None else words) or ["--help"]
     if reason := unsupported_system():
         _report(reason)
@@ -464,9 +470,8 @@ def main(words: Sequence[str] | None = None) -> int:
         return _fail(words, f"{wrong.format_message()} See: {program} --help")
     except (click.Abort, KeyboardInterrupt):
         return EXIT_INTERRUPTED
-    except BrokenPipeError:  # `run | head`
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-        return EXIT_NO_READER
+    except BrokenPipeError:
+        raise
     except OSError as failure:
         return _fail(words, f"{failure.filename}: {failure.strerror}" if failure.filename else str(failure))
     except Exception as failure:  # noqa: BLE001 - users get a message instead of a traceback

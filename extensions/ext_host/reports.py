@@ -18,6 +18,7 @@ from typing import IO, TYPE_CHECKING, NamedTuple
 
 from ext_sdk.core import __version__
 from ext_sdk.core.atomic import atomic_write
+from ext_sdk.core.stdio import OutputFailed
 from ext_sdk.core.text import counted, cut, readable
 from ext_sdk.core.wire.json_codec import dumps
 from ext_sdk.duration import Duration
@@ -114,6 +115,9 @@ class TextReport:
         terminal: `out` is a terminal, whose last line shows the progress.
         colour: verdicts are coloured.
         redact: replaces secrets in a text.
+
+    Attributes:
+        failure: error that `out` has raised; later lines are lost, because an event must not end a task.
     """
 
     def __init__(
@@ -126,6 +130,7 @@ class TextReport:
         colour: bool = False,
         redact: Callable[[str], str] = str,
     ) -> None:
+        self.failure: OutputFailed | OSError | None = None
         self._out = out
         self._redact = redact
         self._verbose = verbose
@@ -227,9 +232,16 @@ class TextReport:
 
     def _write(self, lines: Iterable[str]) -> None:
         if text := "".join(f"{line}\n" for line in lines):
-            self._out.write(f"{_CLEAR if self._progress else ''}{text}")
-            self._out.flush()
+            self._put(f"{_CLEAR if self._progress else ''}{text}")
             self._progress = ""
+
+    def _put(self, text: str) -> None:
+        if self.failure is None:
+            try:
+                self._out.write(text)
+                self._out.flush()
+            except (OutputFailed, OSError) as failure:
+                self.failure = failure
 
     def _draw(self) -> None:
         """Update the last line of the terminal: tasks that have ended, and what the others do."""
@@ -245,8 +257,7 @@ class TextReport:
         text = text[: shutil.get_terminal_size().columns - 1]
         if text != self._progress:
             self._progress = text
-            self._out.write(f"{_CLEAR}{text}")
-            self._out.flush()
+            self._put(f"{_CLEAR}{text}")
 
 
 def skipped_tasks(results: Sequence[EvalResult]) -> list[str]:

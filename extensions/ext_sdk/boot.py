@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import sys
 
-from ext_sdk.core.stdio import PeerGone, Stdio
+from ext_sdk.core.stdio import CLOSED, PeerGone, Stdio, claim_standard_files
 from ext_sdk.core.wire.errors import INTERNAL_ERROR, MessageError
 from ext_sdk.core.wire.json_codec import dumps, loads
 from ext_sdk.core.wire.jsonrpc import Request, parse
@@ -115,9 +115,14 @@ def run(load: Callable[[], Definition], arguments: Sequence[str], prepared: str 
     """
     if reason := unsupported_system():
         return _refuse(reason, arguments)
-    if serving := _serving(arguments):
+    serving, by_person = _serving(arguments), _called_by_a_person(arguments)
+    if sys.stdout is None and (serving or not by_person):
+        claim_standard_files()  # standard error may be closed, too
+        os.write(2, f"{os.path.basename(sys.argv[0])}: {CLOSED}\n".encode())  # noqa: PTH119
+        return USAGE_ERROR
+    if serving:
         return _run_protocol(load, serving, prepared, target)
-    if _called_by_a_person(arguments):
+    if by_person:
         from ext_sdk.server.cli import main
 
         return main(load(), arguments, lambda serving: _run_protocol(load, serving, prepared, target))

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ext_sdk.core import __version__, unsupported_system
+from ext_sdk.core.stdio import run_program
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -188,6 +189,10 @@ def new(name: str, folder: Path) -> Path:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line `ext-sdk`, and return the exit code."""
+    return run_program("ext-sdk", lambda: _main(arguments))
+
+
+def _main(arguments: Sequence[str] | None) -> int:
     if reason := unsupported_system():
         print(f"ext-sdk: {reason}", file=sys.stderr)
         return 2

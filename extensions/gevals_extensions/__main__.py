@@ -9,6 +9,7 @@ import os
 import sys
 
 from ext_sdk.core import CHOICE, PROGRAMS, __version__, own_arguments
+from ext_sdk.core.stdio import run_program
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ def main() -> int:
         name = variable
         own_arguments.append(name)
     else:
-        return _without_program(arguments, variable)
+        return run_program("gevals-extensions", lambda: _without_program(arguments, variable))
     if name in EXTENSIONS:  # the recorder starts programs that the variable chooses; an extension does not
         os.environ.pop(CHOICE, "")
     module = PROGRAMS[name]

@@ -8,6 +8,7 @@ import sys
 from ext_recorder.cli.command_line import read, run_command
 from ext_recorder.cli.commands import COMMANDS
 from ext_sdk.core import unsupported_system
+from ext_sdk.core.stdio import run_program
 
 from .errors import RecorderError
 
@@ -18,20 +19,22 @@ if TYPE_CHECKING:
 EXIT_WRONG = 2  # a wrong command line, or a file that cannot be read or written
 EXIT_INTERNAL = 70  # a defect of ext-recorder; EX_SOFTWARE of sysexits.h
 EXIT_INTERRUPTED = 130  # 128 + SIGINT
-EXIT_NO_READER = 141  # 128 + SIGPIPE
 
 
 def main() -> int:
     """Run the command line of this process. Return its exit code."""
+    return run_program("ext-recorder", _main)
+
+
+def _main() -> int:
     if reason := unsupported_system():
         return _say(reason, EXIT_WRONG)
     try:
         return run(sys.argv[1:])
     except RecorderError as failure:
         return _say(str(failure), getattr(failure, "exit_code", EXIT_WRONG))
-    except BrokenPipeError:  # `show | head`
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # discards what is still buffered
-        return EXIT_NO_READER
+    except BrokenPipeError:
+        raise
     except OSError as failure:
         return _say(f"{failure.filename}: {failure.strerror}" if failure.filename else str(failure), EXIT_WRONG)
     except KeyboardInterrupt:

@@ -21,7 +21,7 @@ from ext_sdk.args import rules_text
 from ext_sdk.core import gevals_spec, own_arguments
 from ext_sdk.core.redaction.redactor import Redactor
 from ext_sdk.core.redaction.secret_names import secret_variables
-from ext_sdk.core.stdio import Stdio
+from ext_sdk.core.stdio import Stdio, run_program
 from ext_sdk.core.wire.errors import MessageError, RpcError
 from ext_sdk.core.wire.json_codec import dumps, loads
 from ext_sdk.server.server import GevalsAdapter
@@ -60,23 +60,25 @@ def main(extension: Definition, arguments: Sequence[str], serve: Callable[[Servi
         The exit code: 0, FAILURE of an operation, USAGE_ERROR, or INTERRUPTED.
     """
     program = f"ext-{extension.name}"
+    return run_program(program, lambda: _main(program, extension, arguments, serve))
+
+
+def _main(program: str, extension: Definition, arguments: Sequence[str], serve: Callable[[Serving], int]) -> int:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # characters that a terminal can't show
     try:
-        code = _run(extension, _parser(extension, program), arguments, serve)
-        sys.stdout.flush()
+        return _run(extension, _parser(extension, program), arguments, serve)
     except KeyboardInterrupt:
         return INTERRUPTED
     except (RpcError, _UsageError) as error:
         print(f"{program}: {error}", file=sys.stderr)
         return FAILURE if isinstance(error, RpcError) and error.code not in _OF_THE_CALLER else USAGE_ERROR
-    except OSError as error:  # of stdout: the disk is full, or a pager was closed
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # else the interpreter writes again at its end, and fails
-        if not isinstance(error, BrokenPipeError):
-            print(f"{program}: stdout: {error.strerror}", file=sys.stderr)
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        print(f"{program}: {error}", file=sys.stderr)
         return FAILURE
-    return code
 
 
 def _run(

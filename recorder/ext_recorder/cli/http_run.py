@@ -12,13 +12,14 @@ from ext_recorder.cassette.paths import beside
 from ext_recorder.http.controller import recording, replaying
 from ext_recorder.messages.redaction import Redaction
 from ext_recorder.posix.child import exit_like, exit_status, has_exited
-from ext_recorder.posix.output import claim_standard_files, host_outlet, write_message
+from ext_recorder.posix.output import host_outlet, write_message
 from ext_recorder.posix.signals import Signals
 from ext_recorder.record.note_queue import Journal, NoteQueue, Report
 from ext_recorder.record.proxy import StdioProxy
 from ext_recorder.record.recorder import spawn_in
 from ext_recorder.replay.report import Report as ReportFile
 from ext_sdk.core import __version__
+from ext_sdk.core.stdio import claim_standard_files
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

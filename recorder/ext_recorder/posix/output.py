@@ -119,13 +119,6 @@ def unread(fd: int) -> int:
     return int.from_bytes(answer, sys.byteorder)
 
 
-def claim_standard_files() -> None:
-    """Open /dev/null for each of 0, 1 and 2 that the host has closed, so that no new pipe gets such a number."""
-    while (fd := os.open(os.devnull, os.O_RDWR)) <= 2:
-        os.set_inheritable(fd, True)  # noqa: FBT003
-    os.close(fd)
-
-
 def _cautious_write(fd: int, data: bytes | memoryview) -> int:
     """Write at most the number of bytes that poll() guarantees."""
     poll = select.poll()

@@ -11,9 +11,10 @@ from __future__ import annotations
 import os
 
 from ext_recorder.posix.child import exit_like, spawn
-from ext_recorder.posix.output import claim_standard_files, host_outlet, open_files, write_message
+from ext_recorder.posix.output import host_outlet, open_files, write_message
 from ext_recorder.posix.signals import Signals
 from ext_recorder.record import writer_process
+from ext_sdk.core.stdio import claim_standard_files
 
 from .proxy import StdioProxy
 

@@ -15,7 +15,7 @@ from ext_recorder.cassette.reader import Reader
 from ext_recorder.errors import RecorderError
 from ext_recorder.posix.channel import ByteChannel, wait
 from ext_recorder.posix.child import exit_like, exit_status, spawn
-from ext_recorder.posix.output import claim_standard_files, host_outlet, write_message
+from ext_recorder.posix.output import host_outlet, write_message
 from ext_recorder.posix.signals import Signals
 from ext_recorder.protocols.dialect import DIALECTS
 from ext_recorder.record import writer_process
@@ -23,6 +23,7 @@ from ext_recorder.replay.event_loop import EXIT_CANNOT_PLAY, play
 from ext_recorder.replay.player import Divergence
 from ext_recorder.replay.replay import Options, die, introduce, make_action_buffer, make_player, reporting
 from ext_recorder.replay.strict import StrictPlayer
+from ext_sdk.core.stdio import claim_standard_files
 from ext_sdk.core.wire.frames import Frame
 from ext_sdk.core.wire.framing import FRAMINGS
 

@@ -16,9 +16,10 @@ from ext_recorder.messages.matcher import MATCH_ON, Matcher
 from ext_recorder.messages.open_calls import IdMap
 from ext_recorder.messages.path_bindings import ReplayBindings
 from ext_recorder.messages.provenance import check, headline
-from ext_recorder.posix.output import claim_standard_files, host_outlet, write_message
+from ext_recorder.posix.output import host_outlet, write_message
 from ext_recorder.posix.signals import signal_number
 from ext_recorder.protocols.dialect import DIALECTS
+from ext_sdk.core.stdio import claim_standard_files
 from ext_sdk.core.wire.framing import FRAMINGS
 
 from .actions import ActionBuffer

@@ -19,13 +19,14 @@ from select import POLLIN
 from time import monotonic
 
 from ext_recorder.cassette.events import OWN_FILES
-from ext_recorder.posix.output import OutputSink, claim_standard_files, host_outlet, pipe_outlet, release, write_message
+from ext_recorder.posix.output import OutputSink, host_outlet, pipe_outlet, release, write_message
 from ext_recorder.posix.signals import Signals, signal_name
 from ext_recorder.record import writer_process
 from ext_recorder.record.event_encoder import END
 from ext_recorder.record.note_queue import NO_PROCESS
 from ext_recorder.record.proxy import ProxyStream, StdioProxy, leave_open
 from ext_recorder.record.recorder import finish_like, spawn_in
+from ext_sdk.core.stdio import claim_standard_files
 
 from .address import Address, shut
 

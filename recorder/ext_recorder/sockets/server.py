@@ -11,7 +11,7 @@ from ext_recorder.cassette.events import OWN_FILES
 from ext_recorder.cassette.reader import Reader
 from ext_recorder.errors import RecorderError
 from ext_recorder.messages.provenance import check, headline
-from ext_recorder.posix.output import OutputSink, claim_standard_files, host_outlet, write_message
+from ext_recorder.posix.output import OutputSink, host_outlet, write_message
 from ext_recorder.posix.signals import Signals, signal_name
 from ext_recorder.protocols.dialect import DIALECTS
 from ext_recorder.replay.actions import ActionBuffer
@@ -27,6 +27,7 @@ from ext_recorder.replay.replay import (
     with_repeats,
 )
 from ext_recorder.replay.report import Report
+from ext_sdk.core.stdio import claim_standard_files
 from ext_sdk.core.wire.framing import FRAMINGS
 
 from .address import Address, shut

@@ -172,7 +172,8 @@ def _introduce(values: Values) -> None:
     from ext_recorder.cassette.reader import Reader
     from ext_recorder.errors import CassetteError
     from ext_recorder.messages.provenance import check, headline, quiet
-    from ext_recorder.posix.output import claim_standard_files, host_outlet, write_message
+    from ext_recorder.posix.output import host_outlet, write_message
+    from ext_sdk.core.stdio import claim_standard_files
 
     cassette = value_of(values, "CASSETTE")
     try:

@@ -32,12 +32,13 @@ from ext_recorder.errors import RecorderError, UsageError
 from ext_recorder.http.event_loop import READ, WRITE, EventLoop
 from ext_recorder.http.interaction import CONNECT, Body
 from ext_recorder.posix.child import EXIT_NOT_EXECUTABLE, EXIT_NOT_FOUND, CommandError, has_exited
-from ext_recorder.posix.output import claim_standard_files, host_outlet, write_message
+from ext_recorder.posix.output import host_outlet, write_message
 from ext_recorder.posix.signals import Signals
 from ext_recorder.protocols.mcp import DIALECT
 from ext_recorder.record import writer_process
 from ext_recorder.record.config import RecordingConfig
 from ext_recorder.record.note_queue import NO_PROCESS, Report
+from ext_sdk.core.stdio import claim_standard_files
 from ext_sdk.core.wire.errors import MessageError
 from ext_sdk.core.wire.json_codec import dumps, elements, loads
 

@@ -17,7 +17,7 @@ from ext_recorder.cassette.reader import Reader
 from ext_recorder.errors import RecorderError
 from ext_recorder.http.event_loop import READ, EventLoop
 from ext_recorder.messages.provenance import check, headline
-from ext_recorder.posix.output import OutputSink, claim_standard_files, host_outlet, write_message
+from ext_recorder.posix.output import OutputSink, host_outlet, write_message
 from ext_recorder.posix.signals import Signals
 from ext_recorder.protocols.fast_id import scan_id
 from ext_recorder.protocols.mcp import DIALECT
@@ -26,6 +26,7 @@ from ext_recorder.replay.event_loop import EXIT_CANNOT_PLAY, SILENCE_MS, PlayerD
 from ext_recorder.replay.player import EXIT_DIFFERS
 from ext_recorder.replay.replay import MAX, make_action_buffer, make_player, reporting
 from ext_recorder.replay.report import Report
+from ext_sdk.core.stdio import claim_standard_files
 from ext_sdk.core.wire.json_codec import dumps
 
 from .client import Client, Entry, accepting

@@ -10,6 +10,7 @@ import pytest
 from ext_recorder import __main__ as entry
 from ext_recorder.cli import click_app
 from ext_recorder.cli.commands import COMMANDS
+from ext_sdk.core.stdio import EXIT_NO_READER
 from tests.support.host import PATIENCE_S
 from tests.support.recorder_process import ECHO, RECORDER, run
 
@@ -125,5 +126,5 @@ def test_show_ends_quietly_when_nobody_reads_on(cassette: Path) -> None:
     shown.stdout.readline()
     shown.stdout.close()
     assert shown.stderr.read() == b""
-    assert shown.wait(PATIENCE_S) == entry.EXIT_NO_READER
+    assert shown.wait(PATIENCE_S) == EXIT_NO_READER
     shown.stderr.close()

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from ext_sdk.core.stdio import EXIT_NO_READER
 from tests.support.host import PATIENCE_S, PROBE, ExtensionHost, execute
 
 
@@ -278,15 +279,17 @@ def test_a_reader_that_has_seen_enough_is_no_fault(arguments: list[str]) -> None
     os.close(reader)
     with ExtensionHost([*PROBE, *arguments], stdout=writer) as peer:
         os.close(writer)
-        assert peer.exit_code() in (0, 1)
+        assert peer.exit_code() in (0, EXIT_NO_READER)
         assert peer.stderr == ""
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")  # noqa: PTH110
 def test_a_full_disk_behind_stdout_is_told() -> None:
     with open("/dev/full", "wb") as full, ExtensionHost([*PROBE, "--manifest"], stdout=full) as peer:  # noqa: PTH123
-        assert peer.exit_code() == 1
-        assert peer.stderr == "ext-probe: stdout: No space left on device\n"
+        assert peer.exit_code() == 2
+        assert peer.stderr == (
+            "ext-probe: standard output: No space left on device; free space there, or redirect it to another file\n"
+        )
 
 
 # --- Serving a host with a configuration ---

@@ -503,13 +503,16 @@ def test_a_closed_stdin_is_an_empty_one() -> None:
     assert (ran.returncode, ran.stdout, ran.stderr) == (0, b"", b"")
 
 
-def test_a_closed_stdout_hears_nothing_and_nothing_breaks() -> None:
-    ran = shell(">&-", stdin=ONE_SHOT)
-    assert (ran.returncode, ran.stderr) == (0, b"")
+def test_a_closed_stdout_is_an_error_before_anything_is_performed() -> None:
+    for redirections in (">&-", "<&- >&-", "<&- >&- 2>&-"):
+        ran = shell(redirections, stdin=ONE_SHOT)
+        assert (ran.returncode, ran.stdout) == (2, b"")
+        assert ran.stderr.count(b"\n") == (0 if "2>&-" in redirections else 1)
+        assert (b": standard output: closed; redirect it" in ran.stderr) == ("2>&-" not in redirections)
 
 
 def test_a_closed_stderr_breaks_nothing() -> None:
-    for redirections in ("2>&-", "<&- 2>&-", "<&- >&- 2>&-"):
+    for redirections in ("2>&-", "<&- 2>&-"):
         ran = shell(redirections, stdin=ONE_SHOT)
         assert (ran.returncode, ran.stderr) == (0, b"")
         assert ran.stdout.count(b"\n") == (1 if redirections == "2>&-" else 0)
