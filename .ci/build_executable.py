@@ -31,6 +31,7 @@ import tarfile
 import tempfile
 import time
 import zipfile
+import zlib
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -41,6 +42,7 @@ GOOS = {"linux": "linux", "darwin": "darwin"}
 GOARCH = {"x86_64": "amd64", "amd64": "amd64", "aarch64": "arm64", "arm64": "arm64"}
 TIME = 1_577_836_800  # 2020-01-01, of all files: the same sources give the same executable
 OFFSET_DIGITS = 6
+BLOCK_BYTES = 4096  # of file systems, to state the space that the files need
 KEEP_SECONDS = 30 * 24 * 3600  # of builds in the cache that were not used
 
 # Parts of the standard library without a use in the executable.
@@ -80,19 +82,93 @@ START = '''\
 
 import os
 import sys
+import time
+
+FOLDER = os.path.dirname(__file__)
+DAY_SECONDS = 24 * 3600
+RESTARTED = "GEVALS_EXTENSIONS_RESTARTED"
+
+
+def damaged(*, content):
+    """Return the name of a file that is not as it was packed; "" if all are. Without `content`, compare sizes only."""
+    if content and (name := damaged(content=False)):
+        return name
+    try:
+        if content:
+            import zlib
+        with open(f"{FOLDER}/files", encoding="utf-8") as file:
+            for line in file:
+                size, checksum, name = line.rstrip("\\n").split(" ", 2)
+                if os.stat(f"{FOLDER}/{name}").st_size != int(size):
+                    return name
+                if content:
+                    with open(f"{FOLDER}/{name}", "rb") as packed:
+                        if zlib.crc32(packed.read()) != int(checksum):
+                            return name
+    except FileNotFoundError as error:
+        return os.path.relpath(error.filename, FOLDER)
+    except Exception as error:
+        return str(error)
+    return ""
+
+
+def damage(*, content):
+    """Return a text if a file of the folder is not as it was packed, and have the folder unpacked at the next start."""
+    if not (name := damaged(content=content)):
+        return ""
+    remedy = "it is unpacked again at the next start"
+    try:
+        os.close(os.open(f"{FOLDER}/damaged", os.O_WRONLY | os.O_CREAT, 0o600))
+    except OSError:
+        remedy = "delete it"
+    return f"{FOLDER} is damaged ({name}); {remedy}"
+
+
+def stop(text):
+    """Start again, if this is possible and was not tried; else print the text, and return the exit code."""
+    if restart and text.endswith("at the next start"):
+        try:
+            os.execve(command[0], command, {**os.environ, **choice, RESTARTED: "1"})
+        except OSError:
+            pass
+    os.write(2, os.fsencode(f"gevals-extensions: {text}\\n"))
+    return 1
+
+
+def load_failure(error):
+    """See ext_sdk.core."""
+    return damage(content=True) or f"{type(error).__name__}: {error}"
+
 
 if __name__ == "__main__":  # multiprocessing imports this file, too
     del sys.argv[0]
+    restart = not os.environ.pop(RESTARTED, "")
+    command = sys.argv[:]
+    choice = {name: os.environ[name] for name in ("GEVALS_EXTENSION",) if name in os.environ}
     try:
-        os.utime(os.path.dirname(__file__))  # folders that were not started for long are deleted
+        unused = time.time() - os.stat(FOLDER).st_mtime
+        os.utime(FOLDER)  # folders that were not started for long are deleted
     except OSError:
-        pass
-    if "EXT_RECORDER_HTTP" in os.environ:  # this interpreter does not read the recorder's PYTHONPATH
-        sys.path.insert(0, os.environ.get("PYTHONPATH", "").split(os.pathsep)[0])
-        import sitecustomize
-    from gevals_extensions.__main__ import main
+        unused = 0
+    # Programs that clean up delete files one by one, and a crash of the system can empty them.
+    if unused > DAY_SECONDS and (text := damage(content=False)):
+        sys.exit(stop(text))
+    try:
+        if "EXT_RECORDER_HTTP" in os.environ:  # this interpreter does not read the recorder's PYTHONPATH
+            sys.path.insert(0, os.environ.get("PYTHONPATH", "").split(os.pathsep)[0])
+            import sitecustomize
+        from ext_sdk import core
+        from gevals_extensions.__main__ import choose
 
-    sys.exit(main())
+        core.load_failure = load_failure
+        main = choose()
+        restart = False  # from here on, it reads input and has effects
+        code = main()
+    except Exception:
+        if not (text := damage(content=True)):
+            raise
+        code = stop(text)
+    sys.exit(code)
 '''
 # Program next to the interpreter for each console script: `ext-host` searches extensions there.
 SCRIPT = '#!/bin/sh\nhere=${0%/*}\nexec "$here/gevals-extensions" -I -S "$here/../start.pyc" "$0" "$@"\n'
@@ -187,6 +263,20 @@ def compile_modules(library: Path) -> None:
         py_compile.compile(file.name, str(start), "start.py", doraise=True, invalidation_mode=unchecked)
 
 
+def list_files(tree: Path) -> list[str]:
+    """Write the list of all files with sizes and checksums. Return those that are read before start.pyc."""
+    code = "import sys; print(*(m.__file__ for m in sys.modules.values() if getattr(m, '__file__', None)), sep='\\n')"
+    program = tree / "bin" / NAME
+    read = [program, *tree.glob("lib/libpython*"), *map(Path, run(program, "-I", "-S", "-c", code).splitlines())]
+    first = [path.relative_to(tree).as_posix() for path in [*read, tree / "start.pyc"] if path.exists()]
+    lines = []
+    for path in sorted(path for path in tree.rglob("*") if path.is_file()):
+        data = path.read_bytes()
+        lines.append(f"{len(data)} {zlib.crc32(data)} {path.relative_to(tree).as_posix()}\n")
+    (tree / "files").write_text("".join(lines))
+    return first
+
+
 def packed(tree: Path) -> bytes:
     """Return a folder as an archive, which is the same for the same files."""
 
@@ -204,9 +294,9 @@ def packed(tree: Path) -> bytes:
     return data.getvalue()
 
 
-def launcher(archive: bytes, version: str) -> bytes:
-    """Return the program before the archive."""
-    text = LAUNCHER.read_text()
+def launcher(archive: bytes, version: str, megabytes: int, first: list[str]) -> bytes:
+    """Return the program before the archive, which has this size when unpacked."""
+    text = LAUNCHER.read_text().replace("@SIZE@", str(megabytes)).replace("@FIRST@", " ".join(first))
     id = f"{version}-{hashlib.sha256(text.encode() + archive).hexdigest()[:16]}"
     text = text.replace("@ID@", id)
     offset = len(text.encode()) - len("@OFFSET@") + OFFSET_DIGITS + 1
@@ -221,8 +311,10 @@ def build() -> bytes:
         (check_libraries if sys.platform == "darwin" else copy_libraries)(tree)
         compile_modules(library)
         version = run(tree / "bin" / NAME, "-I", "-S", tree / "start.pyc", NAME, "--version").split()[-1]
+        first = list_files(tree)
         archive = packed(tree)
-    return launcher(archive, version) + archive
+        used = sum(-(-path.stat().st_size // BLOCK_BYTES) * BLOCK_BYTES for path in tree.rglob("*"))
+    return launcher(archive, version, -(-used // 1_000_000), first) + archive
 
 
 def cached(*, rebuild: bool) -> Path:

@@ -16,6 +16,7 @@ from ext_sdk.core.wire.errors import INTERNAL_ERROR, MessageError
 from ext_sdk.core.wire.json_codec import dumps, loads
 from ext_sdk.core.wire.jsonrpc import Request, parse
 
+from . import core
 from .core import gevals_spec, unsupported_system
 
 TYPE_CHECKING = False
@@ -129,7 +130,7 @@ def run(load: Callable[[], Definition], arguments: Sequence[str], prepared: str 
     stdio = _claim()
     try:
         received, eof, answered = _answer_first(stdio, lambda request: _manifest_for(request, prepared))
-        definition = load()
+        definition = _load_or_refuse(load, stdio, received, answered=answered)
         from ext_sdk.server.server import GevalsAdapter
 
         return _serve(definition, stdio, GevalsAdapter, received, eof, answered=answered, target=target)
@@ -149,6 +150,31 @@ def _refuse(reason: str, arguments: Sequence[str]) -> int:
         with suppress(PeerGone):
             _answer_first(Stdio.claim(), lambda _: error, member=b"error")
     return USAGE_ERROR
+
+
+def _load_or_refuse(load: Callable[[], Definition], stdio: Stdio, received: bytes, *, answered: bool) -> Definition:
+    """Load the extension and the server. If that fails, respond with the reason to all requests, then raise the error.
+
+    Hosts that have their manifest would wait for a response until their deadline.
+
+    Args:
+        received: what was read already.
+        answered: the first message has its response.
+    """
+    try:
+        definition = load()
+        import ext_sdk.core.redaction.secret_names
+        import ext_sdk.server.server  # noqa: F401
+    except Exception as error:
+        text = f"{os.path.basename(sys.argv[0])}: cannot be loaded: {core.load_failure(error)}"  # noqa: PTH119
+        response, eof = dumps({"code": INTERNAL_ERROR, "message": text}), False
+        if answered:
+            received = received.partition(b"\n")[2]
+        while not eof:
+            received, eof, _ = _answer_first(stdio, lambda _: response, received, member=b"error")
+            received = received.partition(b"\n")[2]
+        raise
+    return definition
 
 
 def _run_protocol(load: Callable[[], Definition], serving: Serving, prepared: str | None, target: str) -> int:
@@ -268,6 +294,7 @@ def _serve(
 def _answer_first(
     stdio: Stdio,
     result_of: Callable[[Request], str | None],
+    received: bytes = b"",
     *,
     after_length: bool = False,
     member: bytes = b"result",
@@ -276,6 +303,7 @@ def _answer_first(
 
     Args:
         result_of: returns the result as JSON; None if the server must find out what the request is.
+        received: what was read already.
         member: member of the response that gets the result.
         after_length: messages are frames after their length in four bytes; else they are lines.
 
@@ -284,7 +312,7 @@ def _answer_first(
     """
     from .server.serving import encoded_id, first_frame
 
-    received, eof = b"", False
+    eof = False
     while (payload := first_frame(received, after_length=after_length)) is None and not eof:
         data = stdio.read()
         received, eof = received + data, not data

@@ -13,7 +13,7 @@ from ext_sdk.core.stdio import run_program
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
 EXTENSIONS = ("shell", "kubernetes", "http")
 USAGE_ERROR = 2
@@ -36,35 +36,43 @@ A link to the program with the name ext-PROGRAM, such as ext-shell, starts that 
 """
 
 
-def main() -> int:
-    """Run the program that the command line or the environment names. Return its exit code."""
+def choose() -> Callable[[], int]:
+    """Import the program that the command line or the environment names. Return its function `main`."""
     variable = os.environ.get(CHOICE, "")
     link, arguments = os.path.basename(sys.argv[0]), sys.argv[1:]  # noqa: PTH119  (no pathlib here)
+    first = arguments[0].removeprefix("ext-") if arguments else ""
     if link.startswith("ext-") and link[4:] in PROGRAMS:
         name = link[4:]
-    elif arguments and arguments[0] in PROGRAMS:
-        name = sys.argv.pop(1)
-        own_arguments.append(name)
+    elif first in PROGRAMS:
+        name = first
+        own_arguments.append(sys.argv.pop(1))
     elif variable in EXTENSIONS:
         name = variable
         own_arguments.append(name)
     else:
-        return run_program("gevals-extensions", lambda: _without_program(arguments, variable))
+        return lambda: run_program("gevals-extensions", lambda: _without_program(link, arguments, variable))
     if name in EXTENSIONS:  # the recorder starts programs that the variable chooses; an extension does not
         os.environ.pop(CHOICE, "")
     module = PROGRAMS[name]
     __import__(module)
-    code: int = sys.modules[module].main()
-    return code
+    program: Callable[[], int] = sys.modules[module].main
+    return program
 
 
-def _without_program(arguments: Sequence[str], variable: str) -> int:
+def main() -> int:
+    """Run the chosen program. Return its exit code."""
+    return choose()()
+
+
+def _without_program(link: str, arguments: Sequence[str], variable: str) -> int:
     """Write the help for a person, or an error, which is a response if a host sent a request. Return the exit code."""
     if variable:
         wrong = f"{CHOICE}: expected one of {', '.join(EXTENSIONS)}, found {variable!r}"
     elif arguments in (["--version"], ["-h"], ["--help"]) or (not arguments and os.isatty(0)):
         sys.stdout.write(f"gevals-extensions {__version__}\n" if arguments == ["--version"] else HELP)
         return 0
+    elif link.startswith("ext-"):
+        wrong = f"{link}: expected a link with the name ext-{', ext-'.join(PROGRAMS)}; see gevals-extensions --help"
     elif arguments:
         wrong = f"expected one of {', '.join(PROGRAMS)}, found {arguments[0]!r}; see gevals-extensions --help"
     else:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import signal
 import stat
@@ -168,7 +169,10 @@ def test_a_link_in_place_of_the_folder_is_refused(run: Runner, tmp_path: Path) -
     link.symlink_to("other")
     err = run("--version", code=1, env={"HOME": "/dev/null", "XDG_CACHE_HOME": "", "TMPDIR": str(tmp_path)})
     assert f"{link}: expected a folder of this user, found a link" in err
-    assert "; set XDG_CACHE_HOME to a folder of yours in which programs can be written and run" in err
+    assert re.search(
+        r"; set XDG_CACHE_HOME to a folder of yours with \d+ MB of space, in which programs can be run:\n", err
+    )
+    assert "  HOME: expected a folder, found '/dev/null'\n" in err
     assert list((tmp_path / "other").iterdir()) == []
 
 
@@ -191,6 +195,80 @@ def test_a_folder_with_an_empty_file_is_unpacked_again(name: str, run: Runner, t
     (folder / name).write_bytes(b"")
     assert run("--version", env=environ).startswith("gevals-extensions")
     assert (folder / name).stat().st_size > 0
+
+
+def test_a_folder_without_one_of_its_modules_is_unpacked_again(run: Runner, tmp_path: Path) -> None:
+    environ = {"XDG_CACHE_HOME": str(tmp_path / "cache")}
+    run("--version", env=environ)
+    (folder,) = unpacked(tmp_path / "cache")
+    for module in folder.glob("lib/*/ext_shell/**/args.*"):
+        module.unlink()
+    requests = "".join(f'{{"jsonrpc":"2.0","id":{id},"method":"x"}}\n' for id in (1, 2))
+    *responses, message = run("shell", input=requests, code=1, env=environ).splitlines()
+    text = rf"{folder} is damaged \(lib/\S+/args\S+\); it is unpacked again at the next start"
+    for id, response in enumerate(map(json.loads, responses), 1):
+        assert response["id"] == id
+        assert re.fullmatch(f"gevals-extensions: cannot be loaded: {text}", response["error"]["message"])
+    assert re.fullmatch(f"gevals-extensions: {text}", message)
+    assert run("shell", "--version", env=environ).startswith("ext-shell")
+    for module in folder.glob("lib/*/ext_shell/**/__main__.*"):
+        module.unlink()
+    assert run("shell", "--version", env=environ).startswith("ext-shell"), "it starts again: no request was read"
+
+
+def test_a_host_gets_the_reasons_why_nothing_can_be_unpacked(run: Runner, tmp_path: Path) -> None:
+    (tmp_path / "shared").mkdir()
+    (tmp_path / "shared").chmod(0o777)  # others could rename folders there
+    environ = {"HOME": "", "XDG_CACHE_HOME": "/dev/null", "TMPDIR": str(tmp_path / "shared")}
+    out = run("shell", code=1, input='{"jsonrpc":"2.0","id":"a","method":"initialize"}\n', env=environ)
+    reasons = [
+        "/dev/null/gevals-extensions/executable: Not a directory",
+        "HOME: expected a folder, found ''",
+        f"{environ['TMPDIR']}: expected an existing folder in which other users cannot rename files",
+    ]
+    *lines, response = out.splitlines()
+    assert [line.strip() for line in lines[1:]] == reasons
+    answer = json.loads(response)
+    assert (answer["id"], answer["error"]["code"]) == ("a", -32603)
+    assert answer["error"]["message"].endswith(": " + "; ".join(reasons))
+    assert list((tmp_path / "shared").iterdir()) == []
+
+
+def test_a_disk_without_space_is_one_message(run: Runner, tmp_path: Path) -> None:
+    script = 'mount -t tmpfs -o size=20m none "$1" && shift && exec "$@"'
+    folder = tmp_path / "small"
+    folder.mkdir()
+    if subprocess.run(["unshare", "-rm", "true"], check=False, capture_output=True).returncode:
+        pytest.skip("no user namespaces")
+    environ = {**run.environ, "HOME": "", "XDG_CACHE_HOME": str(folder), "TMPDIR": "/dev/null"}
+    command = ["unshare", "-rm", "sh", "-c", script, "sh", str(folder), str(PROGRAM), "--version"]
+    done = subprocess.run(command, env=environ, capture_output=True, text=True, timeout=LIMIT_SECONDS, check=False)
+    assert done.returncode == 1
+    assert re.search(rf"\n  {folder}/\S+: no space left: it needs \d+ MB, and \d+ MB are free\n", done.stderr)
+    assert done.stderr.count("\n") == 4
+
+
+def test_two_processes_unpack_at_once(run: Runner, tmp_path: Path) -> None:
+    environ = {**run.environ, "XDG_CACHE_HOME": str(tmp_path / "cache")}
+    processes = [
+        subprocess.Popen([PROGRAM, "--version"], env=environ, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        for _ in range(4)
+    ]
+    outputs = {process.communicate(timeout=LIMIT_SECONDS)[0] for process in processes}
+    assert len(outputs) == 1
+    assert outputs.pop().startswith(b"gevals-extensions ")
+    assert len(unpacked(tmp_path / "cache")) == 1
+
+
+def test_a_link_with_another_name_names_those_that_exist(run: Runner, tmp_path: Path) -> None:
+    link, names = tmp_path / "ext-other", "ext-shell, ext-kubernetes, ext-http, ext-host, ext-recorder, ext-sdk"
+    link.symlink_to(PROGRAM)
+    done = subprocess.run([link], input=b"", env=run.environ, capture_output=True, timeout=LIMIT_SECONDS, check=False)
+    assert (done.returncode, done.stderr.decode()) == (
+        2,
+        f"gevals-extensions: ext-other: expected a link with the name {names}; see gevals-extensions --help\n",
+    )
+    assert run("ext-shell", "--version").startswith("ext-shell")
 
 
 def test_an_incomplete_folder_is_unpacked_again(run: Runner, tmp_path: Path) -> None:

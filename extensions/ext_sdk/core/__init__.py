@@ -61,8 +61,8 @@ def own_name(command: Sequence[str], choice: str = "") -> tuple[str, ...]:
         if named or module == "gevals_extensions":
             words[: at + 2] = [EXECUTABLE, *named]
             is_executable = True
-    if is_executable and words[1:2] and words[1] in PROGRAMS:
-        words[:2] = [f"ext-{words[1]}"]
+    if is_executable and words[1:2] and words[1].removeprefix("ext-") in PROGRAMS:
+        words[:2] = [f"ext-{words[1].removeprefix('ext-')}"]
     elif is_executable and choice in PROGRAMS:
         words[0] = f"ext-{choice}"
     if words[:2] == ["ext-host", "run"]:
@@ -86,6 +86,11 @@ def _own_extension(option: str) -> str:
     program = os.path.basename(program)  # noqa: PTH119
     is_own = program.startswith("ext-") and program[4:] in PROGRAMS
     return f"--extension={name}={join([program, *arguments])}" if is_own else option
+
+
+def load_failure(error: Exception) -> str:
+    """Return the reason why a program cannot be loaded. The executable puts its own function here, see START there."""
+    return f"{type(error).__name__}: {error}"
 
 
 def unsupported_system() -> str:
