@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 VERSION = 1
 HEADER, TRAFFIC = "recording.yaml", "traffic.http.yaml"
 CASSETTES = "children"  # folder of the cassettes
+KEY_PLACEHOLDER = "ext-recorder"  # value in `environment` of a key that was set
 TITLE = "# A recorded run of a command. Replay it: ext-recorder run FOLDER -- COMMAND…\n"
 
 

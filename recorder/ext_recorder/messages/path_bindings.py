@@ -7,6 +7,8 @@ replaced again.
 
 from __future__ import annotations
 
+import os
+from contextlib import suppress
 from itertools import count
 
 from ext_recorder.errors import UsageError
@@ -155,10 +157,14 @@ def _ascii(text: str) -> bytes:
 
 HOME = "home"
 HOME_NEUTRAL = "/home/user"
+RUN_CWD = "run-cwd"  # working directory of a run, in sessions of its children; requests may name further folders
+RUN_FOLDER = "run-folder"  # temporary folder of a run, with the programs by which a host starts its children
+OF_RUNS = (RUN_CWD, RUN_FOLDER)
 _FILE_URI = "file://"
 _AFTER_A_PATH = (b"", b'"', b"/", b"\\")
 _TEMPORARY = "/tmp"  # noqa: S108  (a spelling in a file; nothing is opened there)
 _NEUTRAL_FOLDER = f"{_TEMPORARY}/"
+_RUN_CWD_NEUTRAL = f"{_NEUTRAL_FOLDER}{RUN_CWD}"
 
 _SYSTEM = frozenset(
     ("/bin", "/boot", "/dev", "/etc", "/lib", "/lib64", "/proc", "/run", "/sbin", "/sys", "/usr", "/var")
@@ -275,7 +281,7 @@ class RecordBindings:
                 continue
             self._known.setdefault(_quoted(pointer.rpartition("/")[2]), set()).add(b":" + _quoted(value))
             path = path_in(value)
-            if not path or path in self._neutral:
+            if not path or self._neutral.get(path, _RUN_CWD_NEUTRAL) != _RUN_CWD_NEUTRAL:
                 continue
             # A path in the folder of another binding of the request needs none of its own.
             if any(other != name and path.startswith(f"{folder}/") for folder, other in self._folders.items()):
@@ -345,8 +351,12 @@ class ReplayBindings:
             elif not isinstance(value, IfKnown):
                 known = ", ".join(self._names) or "none"
                 raise UsageError(f"--bind {name}=…: the cassette has no such binding; it has: {known}")
-        if HOME in neutral and neutral[HOME] not in self._live and is_home(home):
-            self._live[neutral[HOME]] = home
+        folders = {HOME: home}
+        with suppress(OSError):  # it was deleted
+            folders[RUN_CWD] = os.getcwd()  # noqa: PTH109
+        for name, folder in folders.items():
+            if name in neutral and neutral[name] not in self._live and is_home(folder):
+                self._live[neutral[name]] = folder
         self._compile()
 
     def _spelling(self, name: str) -> str:

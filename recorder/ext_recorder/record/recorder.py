@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 
+from ext_recorder.messages.path_bindings import OF_RUNS
 from ext_recorder.posix.child import exit_like, spawn
 from ext_recorder.posix.output import host_outlet, open_files, write_message
 from ext_recorder.posix.signals import Signals
@@ -63,7 +64,8 @@ def record(session: RecordingConfig, http: Callable[[RecordingConfig], TrafficRe
     if session.files:
         from ext_recorder.replay.workspace import tracker_of
 
-        workspaces = tracker_of(session.files, session.cassette, session.bind.values())
+        folders = [folder for name, folder in session.bind.items() if name not in OF_RUNS]
+        workspaces = tracker_of(session.files, session.cassette, folders)
     try:
         child = spawn_in(layer, session.command)
     finally:

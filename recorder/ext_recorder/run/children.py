@@ -136,6 +136,7 @@ class Children:
         """
         from ext_recorder.cassette.recording import CASSETTES
         from ext_recorder.messages.comparison_rules import FilePattern
+        from ext_recorder.messages.path_bindings import RUN_FOLDER
 
         self._folder, self._recording = folder, os.path.abspath(recording)  # noqa: PTH100
         self._new = os.path.abspath(extended or recording)  # noqa: PTH100
@@ -143,7 +144,7 @@ class Children:
         recorded: dict[str, list[str]] = {}
         for child in self._recorded or ():
             recorded.setdefault(child.name, []).extend(f"{self._recording}/{path}" for path in child.cassettes)
-        session = {
+        session: dict[str, Any] = {
             "recorded": None if self._recorded is None else recorded,
             "cassettes": f"{self._new}/{CASSETTES}",
             "extends": bool(extended),
@@ -159,6 +160,8 @@ class Children:
                 mask: mask.place for mask in self._options.values.get("mask", ()) if isinstance(mask, FilePattern)
             },
         }
+        # A host passes the paths of shims to an agent that starts the servers.
+        session["values"]["bind"] = [*session["values"].get("bind", ()), f"{RUN_FOLDER}?={folder}"]
         os.makedirs(f"{folder}/{CLAIMS}")  # noqa: PTH103
         os.makedirs(f"{folder}/{SHIMS}")  # noqa: PTH103
         _write(f"{folder}/{SESSION}", dumps(session))
@@ -228,10 +231,11 @@ class Children:
         ]
         return children, lines
 
-    def replayed(self, *, completely: bool = True) -> tuple[bool, list[str]]:
+    def replayed(self, servers: Collection[str] = (), *, completely: bool = True) -> tuple[bool, list[str]]:
         """Return True if the replay did not differ from the recording, and lines for the summary.
 
         Args:
+            servers: children that an agent starts; if it is replayed, it does not start them.
             completely: all recorded sessions have to be replayed.
         """
         claimed = set(os.listdir(f"{self._folder}/{CLAIMS}"))  # noqa: PTH208
@@ -257,6 +261,7 @@ class Children:
         }
         # The client of a server over HTTP may be a child that is replayed, and then sends nothing.
         optional = {child.name for child in self._recorded or () if child.url} if self.absent(()) else set()
+        optional |= set(servers)
         problems += [
             f"{file}: no child {name} has replayed this session"
             for file, name in sessions.items()
@@ -267,7 +272,8 @@ class Children:
             lines.append(f"and {len(problems) - SHOWN} more differences of children")
         for name in dict.fromkeys(sessions.values()):
             files = {file for file, owner in sessions.items() if owner == name}
-            lines.append(f"child {name}: {len(claimed & files)} of {_counted(len(files))}")
+            reason = "; a replayed child may be its client" if name in optional and not files <= claimed else ""
+            lines.append(f"child {name}: {len(claimed & files)} of {_counted(len(files))}{reason}")
         return not problems, lines
 
     def http_endpoints(self, recording: str) -> dict[str, list[str]]:
@@ -365,6 +371,7 @@ def join(name: str, command: Sequence[str], passed: int) -> Start | None:
     for variable, value in (common | session["own"].get(name, {})).items():
         if os.environ.get(variable) in {None, common.get(variable)}:  # the user's configuration has no other value
             os.environ[variable] = value
+    from ext_recorder.messages.path_bindings import parse_bind
     from ext_recorder.messages.provenance import Live
 
     recorded: Mapping[str, list[str]] | None = session["recorded"]
@@ -379,8 +386,9 @@ def join(name: str, command: Sequence[str], passed: int) -> Start | None:
     values["redact"] = tuple(rule for rule in rules if not rule.isidentifier() or rule in os.environ)
     if recorded is None or name not in recorded:
         return _recording(session, name, command, values)
+    live = Live(command, passed=passed, bind=parse_bind(values.get("bind", ())))
     try:
-        claim = Claim(folder, name, _of_command(name, recorded[name], Live(command, passed=passed)))
+        claim = Claim(folder, name, _of_command(name, recorded[name], live))
     except UsageError as error:
         if session["extends"]:
             return _recording(session, name, command, values)

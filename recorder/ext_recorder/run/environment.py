@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import urlsplit
 
+from ext_recorder.cassette.recording import KEY_PLACEHOLDER
 from ext_recorder.http.proxy.client import Entry, origin_of
 from ext_recorder.http.proxy.service import Listener, open_listener
 
@@ -69,7 +70,6 @@ KEYS = (
     "OPENAI_ADMIN_KEY",
 )  # fmt: skip
 KEPT = (*BASE_URLS, *OTHER_BASE_URLS, "AWS_REGION", "AWS_DEFAULT_REGION", "OPENAI_API_VERSION", "OPENAI_ORG_ID")
-PLACEHOLDER = "ext-recorder"
 
 
 REDACTED_TAIL_BYTES = 65_536  # at the end of a file, with the list of the rules that have replaced something
@@ -86,7 +86,7 @@ def kept_variables(
     """
     kept = {name: clean(environ[name]) for name in KEPT if environ.get(name)}
     wanted = {name for name in environ if name.endswith(KEY_SUFFIX)}.union(KEYS, secrets) - PROXIES - kept.keys()
-    return kept | dict.fromkeys(sorted(name for name in wanted if environ.get(name)), PLACEHOLDER)
+    return kept | dict.fromkeys(sorted(name for name in wanted if environ.get(name)), KEY_PLACEHOLDER)
 
 
 def replay_variables(recorded: Mapping[str, str], redaction: Redaction) -> tuple[dict[str, str], list[str]]:
@@ -94,11 +94,11 @@ def replay_variables(recorded: Mapping[str, str], redaction: Redaction) -> tuple
 
     A recording may come from anyone. It must not be able to run code, as `PYTHONPATH` or `LD_PRELOAD` could.
     """
-    secrets = redaction.secrets(dict.fromkeys(recorded, PLACEHOLDER))
+    secrets = redaction.secrets(dict.fromkeys(recorded, KEY_PLACEHOLDER))
     kept, remarks = {}, []
     for name, value in recorded.items():
         is_key = f"env.{name}" in secrets or name in KEYS or name.endswith((KEY_SUFFIX, "_URL"))
-        if name in KEPT or (is_key and value == PLACEHOLDER):
+        if name in KEPT or (is_key and value == KEY_PLACEHOLDER):
             kept[name] = value
         elif name not in os.environ:
             remedy = "set it, or name it by --redact if it was recorded with that option"

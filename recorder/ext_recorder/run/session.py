@@ -21,7 +21,7 @@ from ext_recorder.http.reader import end_values
 from ext_recorder.http.traffic_counts import Traffic, endpoint_lines
 from ext_recorder.http.worker_context import ADDED, Origin
 from ext_recorder.messages.matcher import MATCH_ON
-from ext_recorder.messages.path_bindings import IfKnown, RecordBindings, is_bindable
+from ext_recorder.messages.path_bindings import IfKnown, RecordBindings, is_bindable, parse_bind
 from ext_recorder.messages.provenance import Live, first_difference, neutral_command, same_command, shown
 from ext_recorder.messages.redaction import Redaction
 from ext_recorder.posix.child import exit_like, exit_status
@@ -50,7 +50,7 @@ EXIT_DIFFERS = 3  # the traffic differed from the recorded one
 EXIT_INCOMPLETE = 3  # the command ended well, but was not recorded
 # A replayed extension or server returns the recorded results, whatever the agent did. ext-host reports this itself.
 NOT_CHECKED = "replayed children do not check the work of an agent: their results are the recorded ones"
-WORKING = "cwd"  # binding of the working directory
+WORKING = "cwd"  # binding of the working directory in HTTP traffic; that of children is RUN_CWD
 
 
 class RunOptions(NamedTuple):
@@ -427,7 +427,10 @@ def _replay(folder: RecordingFolder, command: Sequence[str], options: RunOptions
 
     start = _starter(access, wrapping, children, folder.path)
 
-    ended = run_command(start, access, work, started, children.replayed)
+    # On replay, an agent does not start the servers that the host names in its requests.
+    agents = any(children.is_wanted(agent) for agent in wrapping.agents)
+    servers = wrapping.commands.keys() - wrapping.agents - wrapping.extensions if agents else ()
+    ended = run_command(start, access, work, started, lambda: children.replayed(servers))
     same, told = ended.result
     names = {child.name for child in header.children if child.cassettes and children.is_wanted(child.name)}
     if names and not names & wrapping.agents and not BY_ANOTHER_PROGRAM:
@@ -469,17 +472,18 @@ def sessions_of(options: RunOptions, cassettes: str, recorded: Mapping[str, Sequ
         recorded: cassettes by the URL of their endpoint.
     """
     values = options.children.values
+    bind = parse_bind(values.get("bind", ()))
     playing = Options(
         order=values.get("order", ("any",))[-1],
         ignore=values.get("ignore", ()),
         mask=values.get("mask", ()),
         match_on=values.get("match-on", ()) or MATCH_ON,
         repeat=values.get("repeat", ()),
-        bind=options.bind,
+        bind=bind,
         redact=options.redact,
         quiet=True,
     )
-    return McpFiles(cassettes, recorded, HTTP_STARTS, CLAIMS, REPORT, options.bind, playing)
+    return McpFiles(cassettes, recorded, HTTP_STARTS, CLAIMS, REPORT, bind, playing)
 
 
 def _report(lines: Sequence[str]) -> None:

@@ -17,7 +17,7 @@ from ext_recorder.cassette.events import Data, cleaned_head, note
 from ext_recorder.cassette.git_patch import SUFFIX as PATCHES
 from ext_recorder.cassette.paths import SUFFIX
 from ext_recorder.cassette.reader import Reader
-from ext_recorder.cassette.recording import HEADER, change_header, opened
+from ext_recorder.cassette.recording import HEADER, KEY_PLACEHOLDER, change_header, opened
 from ext_recorder.cassette.writer import encode_event, write_cassette
 from ext_recorder.errors import CassetteError
 from ext_recorder.http.reader import load
@@ -112,10 +112,11 @@ def _scrub_files(folder: Path, name: str, recorded: Recorded, redactor: Redactor
     changes: Counter[str] = Counter()
 
     def redacted(value: object) -> object:
-        data = dumps(value).encode("utf-8", "replace")
+        # The placeholders of keys are needed for a replay. They are null meanwhile, because null is not a secret.
+        data = dumps(_replaced(value, KEY_PLACEHOLDER, None)).encode("utf-8", "replace")
         clean = redactor.redact(data)
         _count(data, clean, changes)
-        return loads(clean.decode())
+        return _replaced(loads(clean.decode()), None, KEY_PLACEHOLDER)
 
     change_header(folder, redacted, write=not check)
     results = [Scrubbed(f"{name}/{HEADER}", changes, ())]
@@ -127,6 +128,13 @@ def _scrub_files(folder: Path, name: str, recorded: Recorded, redactor: Redactor
         if path.is_file() and not path.is_symlink() and path not in known:
             results.append(_scrub_bytes(path, f"{name}/{path.relative_to(folder)}", redactor, check=check))
     return results
+
+
+def _replaced(header: object, old: str | None, new: str | None) -> object:
+    """Return the values of a header in which variables of the environment have another value; its comments as is."""
+    if not isinstance(header, dict) or not isinstance(environment := header.get("environment"), dict):
+        return header
+    return {**header, "environment": {name: new if value == old else value for name, value in environment.items()}}
 
 
 def _scrub_bytes(path: Path, name: str, redactor: Redactor, *, check: bool) -> Scrubbed:

@@ -237,4 +237,4 @@ def test_the_summary_of_a_replay_has_servers_over_http_and_children_on_stdio(tmp
     # The client of a server may be a child, which does not run, so its sessions need not be requested.
     without = run_recorder(tmp_path, *command, ALONE="1")
     assert without.code == 0, without.err
-    assert "child mcp-1: 0 of 1 session\n" in without.err
+    assert "child mcp-1: 0 of 1 session; a replayed child may be its client\n" in without.err

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import shutil
+import sys
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,7 @@ import yaml
 from ext_recorder.cassette.recording import Child, read_header
 from tests.support.recorder_tools import call
 from tests.support.recordings import FAILURE, Eval
+from tests.support.run_recordings import run_recorder
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -207,6 +209,26 @@ def test_scrub_replaces_a_secret_in_all_files_at_once(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == [folder], "neither a copy nor the old folder is left"
     assert call("lint", str(folder)).returncode == 0
     assert "replaced" not in call("scrub", str(folder)).stdout
+
+
+def test_scrub_keeps_what_a_replay_sets_in_place_of_keys(tmp_path: Path) -> None:
+    page = "import os; print(len(os.environ['MY_API_KEY']))"
+    hello = ["sh", "-c", "echo hi"]
+    (tmp_path / "mcp.json").write_text(json.dumps({"mcpServers": {"a": {"command": "sh", "args": hello[1:]}}}))
+    start = f"import json, subprocess, sys; s = json.load(open(sys.argv[1]))['mcpServers']['a']; {page}; "
+    start += "subprocess.run([s['command'], *s['args']], stdin=subprocess.DEVNULL)"
+    command = ("rec", "--", sys.executable, "-c", start, "mcp.json")
+    key = "sk-0123456789abcdef0123"
+    assert run_recorder(tmp_path, "--wrap", "mcp.json", *command, MY_API_KEY=key).code == 0
+    header = tmp_path / "rec" / "recording.yaml"
+    before = header.read_text()
+    assert "environment: {MY_API_KEY: ext-recorder}" in before
+    checked = call("scrub", "--check", str(tmp_path / "rec"))
+    assert checked.returncode == 0, checked.stdout
+    header.write_text(f"# {key}\n{before}")
+    assert f"{header}: replaced " in call("scrub", str(tmp_path / "rec")).stdout
+    assert "environment: {MY_API_KEY: ext-recorder}" in header.read_text()
+    assert key not in header.read_text()
 
 
 def test_a_scrub_that_fails_changes_nothing(tmp_path: Path) -> None:

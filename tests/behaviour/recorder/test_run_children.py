@@ -346,6 +346,37 @@ def test_an_extension_of_an_eval_is_replayed_without_its_program(tmp_path: Path)
     assert (replayed.code, replayed.out) == (0, recorded.out), replayed.err
 
 
+# Sends a path of its working directory to the server of the file, and prints the result.
+PATH_HOST = """
+import json, os, subprocess, sys
+server = json.load(open(sys.argv[1]))["mcpServers"]["read"]
+request = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"path": os.path.abspath("data/a.txt")}}
+command = [server["command"], *server["args"]]
+print(subprocess.run(command, input=json.dumps(request), capture_output=True, text=True).stdout)
+"""
+PATH_CHILD = """
+import json
+request = json.loads(input())
+print(json.dumps({"jsonrpc": "2.0", "id": request["id"], "result": {"read": request["params"]["path"]}}))
+"""
+
+
+def test_paths_in_messages_of_children_are_those_of_the_working_directory_of_the_replay(tmp_path: Path) -> None:
+    folders = [tmp_path / "one", tmp_path / "another" / "folder"]
+    for folder in folders:
+        folder.mkdir(parents=True)
+        server = {"command": sys.executable, "args": [str(folder / "child.py")]}
+        (folder / "mcp.json").write_text(json.dumps({"mcpServers": {"read": server}}))
+        (folder / "child.py").write_text(PATH_CHILD)
+    command = (str(tmp_path / "rec"), "--", sys.executable, "-c", PATH_HOST, "mcp.json")
+    recorded = run_recorder(folders[0], "--wrap", "mcp.json", *command)
+    assert recorded.code == 0, recorded.err
+    assert f'"read": "{folders[0]}/data/a.txt"' in recorded.out
+    assert str(tmp_path) not in "".join(path.read_text() for path in (tmp_path / "rec").rglob("*.yaml"))
+    replayed = run_recorder(folders[1], *command)
+    assert (replayed.code, replayed.out) == (0, recorded.out.replace(str(folders[0]), str(folders[1]))), replayed.err
+
+
 def test_a_child_that_cannot_be_started_is_reported_with_the_reason(project: Path) -> None:
     (project / "mcp.json").write_text('{"mcpServers": {"sum": {"command": "no-such-server"}}}')
     failed = run_recorder(project, "--wrap", "mcp.json", *COMMAND)

@@ -82,6 +82,7 @@ def run(values: Values) -> int:
     """Run the command. Return its exit code."""
     from ext_recorder.http.request_matching import WORDS
     from ext_recorder.messages.comparison_rules import AGENT_FOLDERS, OWN_PORTS
+    from ext_recorder.messages.path_bindings import RUN_CWD
     from ext_recorder.run.children import ChildOptions
     from ext_recorder.run.session import RunOptions
     from ext_recorder.run.session import run as run_command
@@ -102,8 +103,11 @@ def run(values: Values) -> int:
         match_on=values["match-on"],
         exact=bool(values["exact"]),
         learn=bool(values["learn"]),
-        children=ChildOptions(values["wrap"], values["real"], values["only"], children, values["files"]),
         pass_through=values["pass-through"],
+    )
+    children["bind"] = (*(f"{RUN_CWD}?={folder}" for folder in RunOptions().bindings.values()), *children["bind"])
+    options = options._replace(
+        children=ChildOptions(values["wrap"], values["real"], values["only"], children, values["files"])
     )
     run_command(value_of(values, "FOLDER"), command, options)
 
