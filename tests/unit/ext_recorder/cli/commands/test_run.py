@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tests.support.recorder_tools import call
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     import pytest
 
     from ext_recorder.run.session import RunOptions
@@ -35,7 +34,7 @@ def test_options_for_children_and_for_http(tmp_path: Path, monkeypatch: pytest.M
     assert children.values["match-on"] == ("method",)
     assert children.values["ignore"] == ("/params/n",)
     assert children.values["order"] == ("any",)
-    assert children.values["bind"] == (f"d={tmp_path}",)
+    assert children.values["bind"] == (f"run-cwd?={Path.cwd()}", f"d={tmp_path}")
 
 
 def test_a_command_is_required() -> None:
