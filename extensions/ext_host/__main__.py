@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
-from ext_sdk.core import __version__, own_program, unsupported_system
+from ext_sdk.core import __version__, own_name, own_program, unsupported_system
 from ext_sdk.core.stdio import run_program
 
 from .files import FileError, HostError
@@ -323,6 +323,10 @@ def _programs(extensions: Sequence[str], file: str | None) -> dict[str, str]:
         name, equals, program = text.partition("=")
         if not (name and equals and program):
             raise HostError(f"--extension: expected NAME=COMMAND, found {text!r}")
+        with suppress(ValueError):  # a quotation mark without its end; the start reports it
+            words = shlex.split(program)
+            if own_name(words, name) != own_name(words):  # the executable of all programs
+                program = f"{program} {name}"
         commands[name] = program
     if file:
         with open(file, encoding="utf-8") as source:  # noqa: PTH123 - pathlib is not imported here

@@ -188,7 +188,13 @@ class Extension:
             error = best_match(self._validators[operation].iter_errors(args))
         except SchemaError as wrong:
             return f"the manifest has no valid schema of its arguments: {wrong.json_path}: {wrong.message}"
-        return f"{error.json_path}: {error.message}" if error else ""
+        if error is None:
+            return ""
+        text, known = error.message, error.schema.get("properties", {}) if isinstance(error.schema, dict) else {}
+        if error.validator == "additionalProperties" and "patternProperties" not in error.schema:
+            unknown = next(name for name in error.instance if name not in known)
+            text = f"unknown member {unknown!r}; {suggest(unknown, known, none='expected no member')}"
+        return text if error.json_path == "$" else f"{error.json_path.removeprefix('$.')}: {text}"
 
     # --- Calls -------------------------------------------------------------------------------------------------------
 

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ext_sdk.core import __version__
+from ext_sdk.core import CHOICE, __version__
 from ext_sdk.core.text import counted, suggest
 
 from .files import Document, EvalFile, FileError, HostError, TaskFile, agent_of, eval_of, no_task, task_of, task_paths
@@ -221,9 +221,9 @@ class Linter:
 
     def _extension(self, evals: Sequence[Eval], name: str) -> Extension | None:
         """Return the manifest of an extension, of which the evals of a task give the program."""
-        programs = [each.spec.extensions[name].package for each in evals if name in each.spec.extensions]
-        if programs and name not in self._named:
-            known = [extension_of(program) for program in programs]
+        specs = [each.spec.extensions[name] for each in evals if name in each.spec.extensions]
+        if specs and name not in self._named:
+            known = [extension_of(each.package, each.env.get(CHOICE, "")) for each in specs]
             return None if None in known else known[0]
         return self._extensions.get(name)
 

@@ -16,6 +16,7 @@ from functools import cache, cached_property
 from types import NoneType
 from typing import TYPE_CHECKING, NamedTuple, cast
 
+from ext_sdk.core import CHOICE
 from ext_sdk.core.text import cut, suggest
 from ext_sdk.duration import DURATION_PATTERN, Duration
 from ext_sdk.references import RESERVED, Expansion
@@ -1176,13 +1177,13 @@ def shared(tasks: Sequence[TaskRules]) -> Iterator[Finding]:
 
 
 def eval_findings(
-    spec: EvalFile, selected: Sequence[tuple[At, Sequence[TaskFile]]], program_of: Callable[[str], Extension | None]
+    spec: EvalFile, selected: Sequence[tuple[At, Sequence[TaskFile]]], program_of: Callable[..., Extension | None]
 ) -> Iterator[Finding]:
     """Yield the findings on an eval.
 
     Args:
         selected: place and tasks of each task set that has local files.
-        program_of: returns the installed extension that a path refers to.
+        program_of: returns the installed extension that a path, and a value of GEVALS_EXTENSION, refer to.
     """
     document = spec.document
     assert document is not None
@@ -1210,11 +1211,11 @@ def eval_findings(
 
 
 def _configurations(
-    spec: EvalFile, document: Document, program_of: Callable[[str], Extension | None]
+    spec: EvalFile, document: Document, program_of: Callable[..., Extension | None]
 ) -> Iterator[Finding]:
     """Yield configurations without templates that their extension refuses."""
     for extension in spec.extensions.values():
-        known = program_of(extension.package)
+        known = program_of(extension.package, extension.env.get(CHOICE, ""))
         definition = definition_of(known.package) if known else None
         texts = [text for _, text in _strings(extension.config or {}, ())]
         if definition is None or extension.config is None or any("{" in text for text in texts):
@@ -1229,7 +1230,7 @@ def _configurations(
 
 
 def _missing_programs(
-    spec: EvalFile, document: Document, program_of: Callable[[str], Extension | None]
+    spec: EvalFile, document: Document, program_of: Callable[..., Extension | None]
 ) -> Iterator[Finding]:
     for extension in spec.extensions.values():
         at = (*extension.at, "package")

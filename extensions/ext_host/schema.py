@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 from contextlib import suppress
 from functools import cache
 from importlib import import_module
@@ -17,6 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import click
 
+from ext_sdk.core import own_name
 from ext_sdk.core.gevals_spec import MANIFEST_FILE, OPERATIONS_FILE
 from ext_sdk.core.text import suggest
 from ext_sdk.duration import DURATION_PATTERN
@@ -118,11 +120,16 @@ def installed() -> Mapping[str, Extension]:
     return found
 
 
-def extension_of(package: str) -> Extension | None:
-    """Return the installed extension that a path or name of a program refers to; None for another program."""
-    path = Path(package.removeprefix("file://")).expanduser()
+def extension_of(package: str, choice: str = "") -> Extension | None:
+    """Return the installed extension that a path or name of a program refers to; None for another program.
+
+    Args:
+        choice: value of GEVALS_EXTENSION, which chooses the extension of the program `gevals-extensions`.
+    """
+    path = Path(package.removeprefix("file://").partition("@")[0]).expanduser()
     names = {path.name} | ({path.resolve().name} if path.is_symlink() else set())
-    return next((each for each in installed().values() if each.program in names), None)
+    programs = {own_name([name], choice)[0] for name in names}
+    return next((each for each in installed().values() if each.program in programs), None)
 
 
 def extensions_of(options: Sequence[str]) -> dict[str, Extension]:
@@ -133,7 +140,10 @@ def extensions_of(options: Sequence[str]) -> dict[str, Extension]:
         if not (name and equals and source):
             raise HostError(f"--extension: expected NAME=PROGRAM or NAME=MANIFEST, found {option!r}")
         known = [extension.program for extension in installed().values()]
-        extension = extension_of(source)
+        program = source
+        with suppress(ValueError):  # a quotation mark without its end
+            program = own_name(shlex.split(source), name)[0]
+        extension = extension_of(program)
         if extension is None and not Path(source).is_file():
             raise HostError(
                 f"--extension: expected the program of an installed extension or the file of a manifest, "

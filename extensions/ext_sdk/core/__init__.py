@@ -80,7 +80,7 @@ def _own_extension(option: str) -> str:
     from shlex import join, split
 
     try:
-        program, *arguments = own_name(split(command))
+        program, *arguments = own_name(split(command), name)
     except ValueError:  # no program, or a quotation mark without its end
         return option
     program = os.path.basename(program)  # noqa: PTH119

@@ -46,12 +46,17 @@ def test_the_first_argument_names_a_program(name: str) -> None:
     assert out.startswith(f"ext-{name}")
 
 
-@pytest.mark.parametrize("name", PROGRAMS)
-def test_a_link_names_a_program(name: str, tmp_path: Path) -> None:
+@pytest.fixture
+def script(tmp_path: Path) -> Path:
     script = tmp_path / "gevals-extensions"
     program = "import sys\nfrom gevals_extensions.__main__ import main\nsys.exit(main())"
     script.write_text(f"#!{sys.executable}\n{program}\n")
     script.chmod(0o755)
+    return script
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_a_link_names_a_program(name: str, tmp_path: Path, script: Path) -> None:
     link = tmp_path / f"ext-{name}"
     link.symlink_to(script)
     environ = os.environ | {CHOICE: "http"}
@@ -160,20 +165,38 @@ def test_the_variable_names_the_program_of_the_executable() -> None:
     assert own_name(["gevals-extensions"], "other") == ("gevals-extensions",)
 
 
+TASK = {
+    "apiVersion": "mcpchecker/v1alpha2",
+    "kind": "Task",
+    "metadata": {"name": "t"},
+    "spec": {
+        "requires": [{"extension": "shell"}],
+        "prompt": {"inline": "none"},
+        "verify": [{"shell.run": {"command": ["echo", "hi"]}}],
+    },
+}
+
+
+def test_an_option_for_an_extension_chooses_it_in_the_executable(tmp_path: Path, script: Path) -> None:
+    (tmp_path / "t.yaml").write_text(json.dumps(TASK))
+    command = [
+        sys.executable,
+        "-P",
+        "-m",
+        "ext_host",
+        "run",
+        "t.yaml",
+        "--agent=none",
+        f"--extension=shell=./{script.name}",
+    ]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, timeout=PATIENCE_S, check=False)
+    assert done.returncode == 0, done.stdout
+
+
 def test_a_recording_of_one_installation_is_replayed_with_another(tmp_path: Path) -> None:
     temporary = tmp_path / ("long" * 30)  # longer than the path of a socket may be
     temporary.mkdir()
-    task = {
-        "apiVersion": "mcpchecker/v1alpha2",
-        "kind": "Task",
-        "metadata": {"name": "t"},
-        "spec": {
-            "requires": [{"extension": "shell"}],
-            "prompt": {"inline": "none"},
-            "verify": [{"shell.run": {"command": ["echo", "hi"]}}],
-        },
-    }
-    (tmp_path / "t.yaml").write_text(json.dumps(task))
+    (tmp_path / "t.yaml").write_text(json.dumps(TASK))
     module = [sys.executable, "-P", "-m"]
     ways = (([*module, "ext_host"], [*module, "ext_shell"]), ([*PROGRAM, "host"], [*PROGRAM, "shell"]))
 

@@ -47,7 +47,7 @@ def test_an_extension_has_a_manifest_and_responds(start: Callable[..., Extension
     extension = start(GIVEN="hello")
     assert extension.manifest["name"] == "x"
     assert extension.refusal("ok", {"x": "a"}) == ""
-    assert extension.refusal("ok", {"x": 1}) == "$.x: 1 is not of type 'string'"
+    assert extension.refusal("ok", {"x": 1}) == "x: 1 is not of type 'string'"
     extension.operations["bad"] = {"params": {"type": "nonsense"}}
     assert "the manifest has no valid schema of its arguments" in extension.refusal("bad", {})
     found = execute(extension, "ok", x="a" * 300_000)  # more than a pipe holds

@@ -161,6 +161,19 @@ def test_an_eval_stands_for_its_tasks_and_gives_the_programs_of_their_extensions
     assert "found 'ext-no'; " in lint(capsys, "a", "--extension", "http=ext-no")[1]
 
 
+def test_the_executable_is_the_extension_that_its_variable_names(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    spec = EVAL.replace("package: ./ext-shell", "package: ./gevals-extensions, env: {GEVALS_EXTENSION: shell}")
+    files = {"eval.yaml": spec, "a/task.yaml": f"{TASK}  verify: [shell.rum: {{}}]\n", "gevals-extensions": ""}
+    write(folder, files)
+    for words in (["eval.yaml"], ["a", "--extension", "shell=./gevals-extensions"]):
+        code, text = lint(capsys, *words)
+        assert (code, "shell has no operation 'rum'" in text) == (1, True)
+    write(folder, {"eval.yaml": spec.replace(", env: {GEVALS_EXTENSION: shell}", "")})
+    assert "steps of shell are not checked" in lint(capsys, "eval.yaml")[1]
+
+
 def test_a_manifest_of_another_extension_is_used(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     params = {"type": "object", "properties": {"sql": {"type": "string"}}, "additionalProperties": False}
     manifest = {"name": "db", "operations": {"query": {"params": params}}}

@@ -103,6 +103,11 @@ def test_a_program_is_found_by_its_name_and_by_a_link(tmp_path: Path) -> None:
     (tmp_path / "shell").symlink_to("/usr/bin/ext-shell")
     assert extension_of("./ext-shell") is installed()["shell"]
     assert extension_of(f"file://{tmp_path}/shell") is installed()["shell"]
+    assert extension_of("./gevals-extensions") is None
+    for package in ("./gevals-extensions", "https://github.com/OWNER/gevals-extensions@v1.0.0"):
+        assert extension_of(package, "http") is installed()["http"]
+    assert extensions_of(["shell=./gevals-extensions"])["shell"] is installed()["shell"]
+    assert extensions_of(["s='/a b/gevals-extensions' http"])["s"] is installed()["http"]
     assert extension_of("https://github.com/mcpchecker/kubernetes-extension@v0.0.1") is None
 
 
