@@ -122,7 +122,8 @@ class Document:
             mark = getattr(error.__cause__, "problem_mark", None)
             line, column = (mark.line + 1, mark.column + 1) if mark else (0, 0)
             reason = getattr(error.__cause__, "problem", None) or str(error).removeprefix(": ")
-            raise FileError([Problem(path, line, column, f"expected YAML: {reason}")]) from None
+            advice = _advice(reason, text[mark.index : mark.index + 1] if mark else "")
+            raise FileError([Problem(path, line, column, f"expected YAML: {reason}{advice}")]) from None
         except RecursionError:
             raise FileError([Problem(path, 0, 0, "the document is nested too deeply")]) from None
         first = found[0][1] if found else None
@@ -404,6 +405,40 @@ def read_task(path: Path) -> TaskFile:
     return task_of(Document.read(path))
 
 
+_QUOTE = "put a value that begins with one of @ ` % * & ! ? into quotes"
+# What to change, by a part of the reason of the YAML parser.
+_YAML_ADVICE = {
+    "unhashable key": "put a value that begins with a brace into quotes, such as '{{ .Prompt }}'",
+    "mapping values are not allowed": "correct the indentation, or put a value with a colon and a blank into quotes",
+    "block sequence entries are not allowed": "begin the list in a new line",
+    "expected key": "correct the indentation: members of one object begin in the same column",
+    "unknown escape": "put the value into single quotes",
+    "cannot start any token": _QUOTE,
+    "alphabetic or numeric": _QUOTE,
+    "undefined alias": _QUOTE,
+    "for the tag": _QUOTE,
+    "node content": _QUOTE,
+}
+
+
+def _advice(reason: str, character: str) -> str:
+    """Return what to change in a text that is not YAML; "" if that is not known.
+
+    Args:
+        reason: of the YAML parser.
+        character: where it stopped.
+    """
+    if character == "\t":
+        return "; indent with blanks, not with a tab"
+    return next((f"; {advice}" for part, advice in _YAML_ADVICE.items() if part in reason), "")
+
+
+def no_version(document: Document) -> str:
+    """Return the problem of a task of the current format without its version."""
+    found = document.get(("apiVersion",)) or "nothing"
+    return f"the task has `spec`; set apiVersion: {API_VERSIONS[1]} (found {found})"
+
+
 def task_of(document: Document, problems: list[Problem] | None = None) -> TaskFile:
     """Return the Task of a document. Raises FileError.
 
@@ -414,6 +449,8 @@ def task_of(document: Document, problems: list[Problem] | None = None) -> TaskFi
     legacy = reader.kind("Task") == API_VERSIONS[0]
     body: At = ("steps",) if legacy else ("spec",)
     reader.mapping(("metadata",), required=True)
+    if legacy and document.get(("spec",)) is not None and document.get(body) is None:
+        reader.refuse((), no_version(document))
     reader.mapping(body, required=True)
     prompt_file = reader.text((*body, "prompt", "file")) if reader.mapping((*body, "prompt")) else ""
     task = TaskFile(

@@ -166,7 +166,7 @@ class Linter:
         self._found += unknown_rules(document, text)
         kind, version = document.get(("kind",)), document.get(("apiVersion",))
         if kind not in ("Task", "Eval", "Agent") or _OTHER.search(text):
-            found = f"{kind!r} with apiVersion {version!r}" if kind else "neither"
+            found = "neither" if not kind else f"{kind!r} with apiVersion {version!r}" if version else repr(kind)
             wrong = f"expected `kind: Task` or `kind: Eval` of mcpchecker, found {found}"
             near = suggest(str(kind), ("Task", "Eval", "Agent"), none="")
             wrong += f"; {near}" if kind and near.startswith("did") else ""

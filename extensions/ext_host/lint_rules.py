@@ -23,7 +23,7 @@ from ext_sdk.references import RESERVED, Expansion
 from ext_sdk.references import Template as References
 from ext_sdk.result import InvalidArgs
 
-from .files import PHASES, Template, TemplateError, key_of, shown
+from .files import PHASES, Template, TemplateError, key_of, no_version, shown
 from .schema import FORMAT, OWN_STEPS, definition_of
 
 if TYPE_CHECKING:
@@ -350,8 +350,7 @@ def format_findings(document: Document) -> Iterator[Finding]:
     kind, version = document.get(("kind",)), document.get(("apiVersion",))
     name = "LegacyTask" if kind == "Task" and version in (None, "", "mcpchecker/v1alpha1") else str(kind)
     if name == "LegacyTask" and document.get(("spec",)) is not None and document.get(("steps",)) is None:
-        text = f"the task has `spec`; set apiVersion: mcpchecker/v1alpha2 (found {version or 'nothing'})"
-        yield finding(document, "file", ("spec",), text, of_name=True)
+        yield finding(document, "file", ("spec",), no_version(document), of_name=True)
         return
     for problem in _FORMAT.problems(document.value, (), {"$ref": f"#/$defs/{name}"}):
         rule = "unknown-member" if problem.keyword == "additionalProperties" else "file"

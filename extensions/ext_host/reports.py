@@ -144,6 +144,7 @@ class TextReport:
         self._running: dict[int, tuple[Event, float]] = {}  # last event and start of each task
         self._ended: Counter[str] = Counter()  # tasks by status
         self._partial: dict[int, str] = {}  # output of agents whose last line is not complete
+        self._errors: dict[int, str] = {}  # of the last failed step that was printed, by the number of the task
         self._progress = ""  # last line of the terminal
         self._over = threading.Event()
         if terminal:
@@ -197,6 +198,7 @@ class TextReport:
         if event.kind == "step" and event.step and not self._quiet:
             step = event.step
             step = replace(step, message=self._redact(step.message), error=self._redact(step.error))
+            self._errors[event.number] = step.error or self._errors.get(event.number, "")
             for start, text in step_lines(step):
                 yield f"{self._coloured(start, event.status)} {readable(text)}"
         elif event.kind == "agent_output" and self._verbose:
@@ -210,8 +212,10 @@ class TextReport:
         elif event.kind == "task_complete" and not (self._quiet and event.status == "passed" and not event.message):
             remark = f": {event.message}" if event.status == "passed" and event.message else ""
             yield self._verdict("task", event, f"{event.task or event.path}{remark}")
+            error = self._errors.pop(event.number, "")  # its step has printed all lines of it
+            message = event.message.replace(error, error.partition("\n")[0])
             if event.status != "passed":
-                yield from (f"{_INDENT}{readable(line)}" for line in event.message.strip().splitlines())
+                yield from (f"{_INDENT}{readable(line)}" for line in message.strip().splitlines())
 
     def _verdict(self, what: str, event: Event, name: str) -> str:
         verdict = "passed" if event.status == "passed" else VERDICTS[event.status or "error"]

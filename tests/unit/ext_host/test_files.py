@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -411,3 +412,30 @@ def test_any_text_is_a_template_or_refused(text: str) -> None:
     except TemplateError:
         return
     assert sum(isinstance(part, Reference) for part in parts) == text.count("}") <= text.count("{")
+
+
+@pytest.mark.parametrize(
+    ("text", "advice"),
+    [
+        ("a: @x", "put a value that begins with one of @ ` % * & ! ? into quotes"),
+        ("a: *x", "put a value that begins with one of @ ` % * & ! ? into quotes"),
+        ("a: &", "put a value that begins with one of @ ` % * & ! ? into quotes"),
+        ("a: !x y", "put a value that begins with one of @ ` % * & ! ? into quotes"),
+        ("a: {b: ?c}", "put a value that begins with one of @ ` % * & ! ? into quotes"),
+        ("a: b: c", "correct the indentation, or put a value with a colon and a blank into quotes"),
+        ("a: {{ .Prompt }}", "put a value that begins with a brace into quotes, such as '{{ .Prompt }}'"),
+        ("a: - b", "begin the list in a new line"),
+        ("a:\n\tb: 1", "indent with blanks, not with a tab"),
+        ("a:\n  - b\n c: 1", "correct the indentation: members of one object begin in the same column"),
+        ('a: "\\d"', "put the value into single quotes"),
+    ],
+)
+def test_a_text_that_is_not_yaml_has_advice(text: str, advice: str) -> None:
+    with pytest.raises(FileError, match=rf"a\.yaml:\d+:\d+: expected YAML: [^;]+; {re.escape(advice)}$"):
+        Document.parse(Path("a.yaml"), text)
+
+
+def test_a_task_of_the_current_format_without_its_version_is_named() -> None:
+    document = Document.parse(Path("a.yaml"), "kind: Task\nmetadata: {name: x}\nspec: {verify: []}\n")
+    with pytest.raises(FileError, match=r"the task has `spec`; set apiVersion: mcpchecker/v1alpha2 \(found nothing\)"):
+        task_of(document)

@@ -62,6 +62,8 @@ def test_a_failed_task_has_its_reason_and_a_quiet_report_has_only_that() -> None
         "                 found\n"
         "                 2\n"
     )
+    repeated = complete(1, "failed", "shell.run: expected 1\nfound 2")
+    assert text_of(*events[:2], repeated).endswith("task     FAILED  task-1\n                 shell.run: expected 1\n")
     quiet = text_of(*events, event("task_start", 2), complete(2), quiet=True)
     assert quiet == "task     FAILED  task-1\n                 found\n                 2\n"
 
