@@ -248,6 +248,23 @@ def test_a_disk_without_space_is_one_message(run: Runner, tmp_path: Path) -> Non
     assert done.stderr.count("\n") == 4
 
 
+def test_the_programs_that_the_page_lists_are_enough(run: Runner, tmp_path: Path) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "installing.md").read_text()
+    listed = re.search(r"\*\*Programs\*\*: the first start needs ([^;]+); .*?also needs ([^.]+)\.", page, re.DOTALL)
+    assert listed
+    first, temporary = (re.findall(r"`([a-z]+)`", text) for text in listed.groups())
+    (tmp_path / "bin").mkdir()
+    for name in [*first, *temporary]:
+        (tmp_path / "bin" / name).symlink_to(str(shutil.which(name)))
+    environ = {"PATH": str(tmp_path / "bin"), "HOME": "", "XDG_CACHE_HOME": "", "TMPDIR": str(tmp_path)}
+    assert run("--version", env=environ).startswith("gevals-extensions")
+    for name in temporary:
+        (tmp_path / "bin" / name).unlink()
+    cached = environ | {"XDG_CACHE_HOME": str(tmp_path / "cache")}
+    assert run("--version", env=cached).startswith("gevals-extensions")
+    assert run("--version", env=cached | {"PATH": str(tmp_path / "nothing")}).startswith("gevals-extensions")
+
+
 def test_two_processes_unpack_at_once(run: Runner, tmp_path: Path) -> None:
     environ = {**run.environ, "XDG_CACHE_HOME": str(tmp_path / "cache")}
     processes = [
