@@ -22,6 +22,9 @@ def atomic_write(name: str, directory: int | None = None, mode: int | None = Non
     Args:
         directory: descriptor of the directory that the name is relative to; None: the working directory.
         mode: permissions; None: 0666 less the umask.
+
+    Raises:
+        OSError: it cannot be written, such as on a full disk; the error has the name.
     """
     temporary = os.path.join(os.path.dirname(name), f".{secrets.token_hex(8)}.tmp")  # noqa: PTH118, PTH120
     descriptor = os.open(temporary, NEW, NEW_FILE, dir_fd=directory)
@@ -31,6 +34,8 @@ def atomic_write(name: str, directory: int | None = None, mode: int | None = Non
                 os.fchmod(descriptor, mode)
             yield file
         os.replace(temporary, name, src_dir_fd=directory, dst_dir_fd=directory)
-    except BaseException:
+    except BaseException as error:
         os.unlink(temporary, dir_fd=directory)
+        if isinstance(error, OSError) and error.filename in {None, temporary}:  # as of write()
+            error.filename = name
         raise

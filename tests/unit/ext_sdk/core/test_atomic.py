@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from errno import ENOSPC
 from typing import TYPE_CHECKING
 
 import pytest
@@ -35,6 +36,20 @@ def test_a_block_that_fails_leaves_the_old_file_and_no_temporary_one(tmp_path: P
         fail()
     assert (tmp_path / "file").read_text() == "old"
     assert os.listdir(tmp_path) == ["file"]  # noqa: PTH208
+
+
+def test_an_error_of_a_write_names_the_file(tmp_path: Path) -> None:
+    target = str(tmp_path / "file")
+
+    def fill() -> None:
+        with atomic_write(target) as file:
+            file.write(b"x")
+            raise OSError(ENOSPC, os.strerror(ENOSPC))  # as write(2) on a full disk
+
+    with pytest.raises(OSError, match="No space left on device") as raised:
+        fill()
+    assert raised.value.filename == target
+    assert os.listdir(tmp_path) == []  # noqa: PTH208
 
 
 def test_a_name_is_relative_to_the_directory_and_permissions_do_not_depend_on_the_umask(tmp_path: Path) -> None:
