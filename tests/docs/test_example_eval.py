@@ -301,7 +301,7 @@ def test_steps_that_the_manifest_does_not_allow_are_all_reported_before_the_firs
         folder.change("fix-the-greeting/task.yaml", f"  {phase}:\n", f"  {phase}:\n    - {step}\n")
     done = folder.run("fix-the-greeting")
     assert (done.code, done.verdicts) == (1, [])
-    assert "'comand' was unexpected" in done.told
+    assert "unknown member 'comand'; did you mean 'command'?" in done.told
     assert "extension shell has no operation 'rum'; did you mean 'run'?" in done.told
     assert "spec.cleanup[0].script: expected one of file and inline, found none" in done.told
     assert f"{folder.path}/fix-the-greeting/task.yaml:" in done.told
