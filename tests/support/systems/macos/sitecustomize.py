@@ -56,6 +56,8 @@ def hide() -> None:
         for name in hidden:
             if hasattr(module, name):
                 delattr(module, name)
+    if sys.version_info >= (3, 13):
+        os.process_cpu_count = os.cpu_count  # as on a system without sched_getaffinity
     proxies = types.ModuleType("_scproxy")
     vars(proxies).update(_get_proxies=dict, _get_proxy_settings=dict)
     sys.modules["_scproxy"] = proxies
